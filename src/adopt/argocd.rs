@@ -11,6 +11,7 @@ use super::adoption_record::deletes_its_objects;
 use super::argocd_sources::convert_repository;
 use super::helm_options::chart;
 use super::kustomize_options::convert_argocd_options;
+use super::source_refs::convert_sources;
 use super::sync_builder::{SyncBuilder, is_set, text};
 use super::{ignore_fields, sync_policy};
 
@@ -80,15 +81,16 @@ pub(super) fn convert_application(old: &OldResource<'_>, draft: &mut SyncBuilder
 
 fn source(old: &OldResource<'_>, draft: &mut SyncBuilder) {
     let spec = &old.body["spec"];
+    let several;
     let (place, source) = match spec["sources"].as_array().map(Vec::as_slice) {
         Some([only]) => ("spec.sources[0]", only),
-        Some([_, ..]) => {
-            draft.refuse(
-                "spec.sources",
-                "a Sync has one source: make an Application of each source, and adopt them one by one",
-            );
-            return;
-        }
+        Some(all @ [_, ..]) => match convert_sources(all, draft) {
+            Some(found) => {
+                several = found;
+                (&*several.0, &several.1)
+            }
+            None => return,
+        },
         Some([]) | None => ("spec.source", &spec["source"]),
     };
     if is_set(&spec["sourceHydrator"]) {
@@ -115,19 +117,26 @@ fn source(old: &OldResource<'_>, draft: &mut SyncBuilder) {
 /// Converts a revision. It may be a branch, a tag, a commit or a range of versions, and does not
 /// say which, so this is a guess.
 pub(super) fn reference(revision: &str, draft: &mut SyncBuilder) {
+    if let Some(reference) = kind_of_revision(revision) {
+        draft.spec["source"]["git"]["ref"] = reference;
+    }
+}
+
+/// Returns the reference that a revision most likely means; none for the default branch.
+pub(super) fn kind_of_revision(revision: &str) -> Option<Value> {
     let is_commit = revision.len() == 40 && revision.bytes().all(|byte| byte.is_ascii_hexdigit());
     let digits = revision.trim_start_matches('v');
     let is_version = digits.starts_with(|first: char| first.is_ascii_digit());
     let is_range = revision.contains(['*', '<', '>', '=', '^', '~', '|'])
         || (is_version && digits.split('.').any(|part| ["x", "X"].contains(&part)));
     let kind = match revision {
-        "" | "HEAD" => return,
+        "" | "HEAD" => return None,
         _ if is_commit => "commit",
         _ if is_range => "semver",
         _ if is_version && digits.contains('.') => "tag",
         _ => "branch",
     };
-    draft.spec["source"]["git"]["ref"] = json!({kind: revision.trim_start_matches("refs/heads/")});
+    Some(json!({kind: revision.trim_start_matches("refs/heads/")}))
 }
 
 fn directory(directory: &Value, place: &str, draft: &mut SyncBuilder) {

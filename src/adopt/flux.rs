@@ -30,7 +30,7 @@ const LOST_FIELDS: [(&str, &str); 3] = [
 
 /// Fields of a GitRepository that change the files.
 const FILES: [(&str, &str); 2] = [
-    ("include", "another repository is not copied into this one: make it a submodule, or adopt it by itself"),
+    ("include", "remove it, and write a Sync with spec.source.mounts for the included repositories by hand"),
     ("ignore", "these files would be applied: remove them from the folder, then from spec.ignore"),
 ];
 

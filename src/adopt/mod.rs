@@ -25,6 +25,7 @@ mod helm_storage;
 mod ignore_fields;
 mod kustomize_options;
 mod leftovers;
+mod source_refs;
 mod substitution;
 mod sync_builder;
 mod sync_policy;

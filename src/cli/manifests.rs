@@ -10,6 +10,7 @@ use super::Streams;
 use super::chart_flags::ChartFlags;
 use super::kustomize_options::read_kustomize_options;
 use super::local_helm::LocalHelm;
+use super::mount_flags::MountFlags;
 use super::own_keys::decrypt_with_own_keys;
 use super::remote_bases::RemoteBases;
 use super::repository_root;
@@ -71,6 +72,9 @@ pub(super) struct Selection {
     /// Print the type of PATH and everything that was fetched
     #[arg(long, short)]
     verbose: bool,
+
+    #[command(flatten)]
+    pub(super) mounts: MountFlags,
 
     #[command(flatten)]
     pub(super) chart: ChartFlags,
@@ -153,7 +157,7 @@ pub(super) fn read_files(
         helm: selection.chart.options(),
         ..RenderOptions::default()
     };
-    let mut bases = RemoteBases::new(selection.allowed_remotes()?);
+    let mut bases = RemoteBases::new(selection.allowed_remotes()?).with_mounts(&selection.mounts);
     let around = (selection.root.as_deref(), selection.chart.values.as_slice());
     let tree = read_files_into(path, around, &mut bases, &mut options)?;
     if selection.verbose {
@@ -188,7 +192,7 @@ pub(super) fn read_files_into(
     }
     let is_alone =
         matches!(options.kind, SourceType::Auto | SourceType::Plain) && options.kustomize.is_none();
-    if !is_alone {
+    if !is_alone || !bases.mounts().is_empty() {
         return repository_root::read_tree(path, (root, values), options, bases);
     }
     let (tree, inside) = directory::read(path, render::is_read)?;

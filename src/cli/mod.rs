@@ -23,6 +23,7 @@ mod listeners;
 mod local_helm;
 pub mod logs;
 mod manifests;
+mod mount_flags;
 mod nested_syncs;
 mod operate;
 mod own_keys;

@@ -89,6 +89,9 @@ fn check_sync(
     };
     let elsewhere = match (valid_spec.values_sources().next(), &valid_spec.chart) {
         _ if valid_spec.decryption.is_some() => Some("decrypts files with keys that are not known here"),
+        _ if !valid_spec.mounts.iter().all(|mount| here.bases.mounts().has(&mount.path)) => Some(
+            "has spec.source.mounts, which are not fetched here (--mount PATH=DIR puts a folder in place of one)",
+        ),
         (None, None) => None,
         (None, Some(_)) => Some("renders a published chart, which is not fetched here"),
         (Some(_), _) => Some("has variables or values in ConfigMaps or Secrets, which are not known here"),
@@ -167,7 +170,7 @@ impl<'a> EnclosingRepository<'a> {
     ) -> anyhow::Result<Self> {
         let remotes = remotes(&root).iter().filter_map(|url| Address::local_or_remote(url).ok()).collect();
         let shown = repository_root::display_root(&root, &std::env::current_dir()?).into();
-        let bases = RemoteBases::new(selection.allowed_remotes()?);
+        let bases = RemoteBases::new(selection.allowed_remotes()?).with_mounts(&selection.mounts);
         Ok(Self { checker, root, display_root: shown, remotes, bases })
     }
 

@@ -141,13 +141,19 @@ async fn of_sync(
     let daemon = arguments.daemon.clone().unwrap_or_else(there);
     let valid_spec = &inspected.valid_spec;
     // The daemon can read all Secrets of its own namespace already.
-    let named = [
-        valid_spec.secret.as_deref(),
-        valid_spec.chart_secret.as_deref(),
-        valid_spec.verify.as_ref().and_then(Verification::secret),
-        valid_spec.chart_verify.as_ref().and_then(Verification::secret),
-    ];
-    let secrets = named.into_iter().flatten().filter(|_| name.namespace != daemon.namespace).collect();
+    let mounts = || valid_spec.mounts.iter().map(|mount| &mount.source);
+    let verified = [&valid_spec.verify, &valid_spec.chart_verify].into_iter();
+    let verified = verified.chain(mounts().map(|source| &source.verify));
+    let logins = [&valid_spec.secret, &valid_spec.chart_secret];
+    let logins: BTreeSet<&str> = logins
+        .into_iter()
+        .chain(mounts().map(|source| &source.secret))
+        .flatten()
+        .map(|name| &**name)
+        .collect();
+    let keys = verified.flatten().filter_map(Verification::secret);
+    let named = logins.iter().copied().chain(keys);
+    let secrets = named.filter(|_| name.namespace != daemon.namespace).collect();
     let (account, role) =
         (valid_spec.service_account.as_deref(), format!("moorline-sync-{}-{}", name.namespace, name.name));
     let who = SyncAccess { namespace: &name.namespace, account, secrets, daemon: &daemon, role };
@@ -157,7 +163,7 @@ async fn of_sync(
     }
     // The daemon sends a login only for an account that may read its Secret.
     let is_asked = account.is_some() && name.namespace != daemon.namespace;
-    for secret in [&valid_spec.secret, &valid_spec.chart_secret].into_iter().flatten().filter(|_| is_asked) {
+    for secret in logins.into_iter().filter(|_| is_asked) {
         rights = rights.with_get(&name.namespace, "secrets", secret);
     }
     for kind in [ValuesKind::ConfigMap, ValuesKind::Secret] {
@@ -165,7 +171,8 @@ async fn of_sync(
         let named = named.map(|values| &*values.name);
         rights = rights.with_read(&name.namespace, kind.plural(), named);
     }
-    let roots = [&valid_spec.verify, &valid_spec.chart_verify].into_iter().flatten();
+    let roots = [&valid_spec.verify, &valid_spec.chart_verify].into_iter();
+    let roots = roots.chain(mounts().map(|source| &source.verify)).flatten();
     rights = rights.with_read(&name.namespace, "configmaps", roots.filter_map(Verification::config_map));
     if let Some(decryption) = &valid_spec.decryption {
         rights = rights.with_read(&name.namespace, "secrets", [&*decryption.secret]);

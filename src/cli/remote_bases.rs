@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow};
 
+use super::mount_flags::MountFlags;
 use super::temporary_folder::TemporaryFolder;
 use crate::controller::reconcile::remote_bases::{
     LatestRevisions, RemoteBaseContext, ResolvedBases, TrackedBases,
@@ -27,6 +28,7 @@ const FETCH_TIMEOUT: Duration = Duration::from_secs(120);
 #[derive(Debug)]
 pub(super) struct RemoteBases {
     allowed: AllowList,
+    mounts: MountFlags,
     found: ResolvedBases,
     fetcher: Option<BaseFetcher>,
     deadline: Instant,
@@ -45,10 +47,21 @@ impl RemoteBases {
     pub(super) fn new(allowed: AllowList) -> Self {
         Self {
             allowed,
+            mounts: MountFlags::default(),
             found: ResolvedBases::default(),
             fetcher: None,
             deadline: Instant::now() + FETCH_TIMEOUT,
         }
+    }
+
+    /// Puts folders of the local disk in place of the mounts of a Sync.
+    pub(super) fn with_mounts(self, mounts: &MountFlags) -> Self {
+        Self { mounts: mounts.clone(), ..self }
+    }
+
+    /// Returns the folders in place of mounts.
+    pub(super) fn mounts(&self) -> &MountFlags {
+        &self.mounts
     }
 
     /// Returns the tree with the files of all bases that were fetched so far.

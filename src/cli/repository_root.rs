@@ -43,7 +43,8 @@ pub(super) fn read_tree(
         options.helm.values_files.push(format!("/{place}"));
     }
     for _ in 0..MAX_ROUNDS {
-        let tree = bases.mount(directory::read_parts(&wall, &parts, &shown)?)?;
+        let own = bases.mounts().place(directory::read_parts(&wall, &parts, &shown)?, &wall)?;
+        let tree = bases.mount(own)?;
         let missing = render::missing_inputs(&tree, options);
         let before = parts.len();
         let (more, grown) = bases.fetch_missing(missing, &tree)?;

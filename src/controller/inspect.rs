@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use super::peers::latest_revisions::LatestRevisions;
 use super::reconcile::decryption_keys;
+use super::reconcile::mounts::{MountSource, name_mount};
 use super::reconcile::prepare;
 use super::reconcile::prepare::{cluster_error, prepare, source_error};
 use super::reconcile::remote_bases::{RemoteBaseContext, TrackedBases};
@@ -31,8 +32,8 @@ use crate::object::ObjectId;
 use crate::plan::{Policy, Rollout};
 use crate::report::{ErrorCause, ReconcileError};
 use crate::source::{
-    Address, AllowList, ArtifactReference, Credentials, Digest, Error, NameError, ObjectHash, Reference,
-    Repositories, Repository, Revision, TrustedKeys,
+    Address, AllowList, ArtifactReference, Credentials, Digest, Error, MountedRevision, NameError,
+    ObjectHash, Reference, Repositories, Repository, Revision, TrustedKeys,
 };
 
 /// A rendered Sync.
@@ -155,9 +156,48 @@ pub async fn render_sync(
         }
         None => revision,
     };
-    let render_context = RenderContext { cluster, helm, ground: base_context, login: &login };
+    let mounts = mount_sources((cluster, repositories), name, &valid_spec, by).await?;
+    let revision = Revision { mounts: mounts.iter().map(|(_, taken)| taken.clone()).collect(), ..revision };
+    let mounts: Vec<MountSource> = mounts.into_iter().map(|(source, _)| source).collect();
+    let render_context =
+        RenderContext { cluster, helm, ground: base_context, login: &login, mounts: &mounts };
     let prepared = prepare(&repository, &revision, &valid_spec, render_context, None, by).await?;
     Ok(Inspected { valid_spec, revision, desired: prepared.rendered })
+}
+
+/// Returns the sources of the mounts with their newest revisions, whose signatures are verified.
+async fn mount_sources(
+    (cluster, repositories): (&Cluster, &Repositories),
+    name: &SyncName,
+    valid_spec: &ValidatedSpec,
+    by: Instant,
+) -> Result<Vec<(MountSource, MountedRevision)>, ReconcileError> {
+    let mut found = Vec::new();
+    for (at, mount) in valid_spec.mounts.iter().enumerate() {
+        let read = async || {
+            let wanted = &mount.source;
+            let credentials = match &wanted.secret {
+                Some(secret) => credentials(cluster, &name.namespace, secret, &wanted.address).await?,
+                None => Credentials::default(),
+            };
+            let keys = match &wanted.verify {
+                Some(verification) => Some(signers(cluster, name, verification).await?),
+                None => None,
+            };
+            let source = MountSource::open(repositories, name, (at, mount), (credentials, None), keys)?;
+            let revision = source.repository.resolve(&wanted.reference, by).await.map_err(source_error)?;
+            if let (Some(verification), Some(keys)) = (&wanted.verify, &source.keys) {
+                source
+                    .repository
+                    .verify(&revision, verification.signed, keys, by)
+                    .await
+                    .map_err(source_error)?;
+            }
+            Ok((source, MountedRevision::new(&mount.path, &revision)))
+        };
+        found.push(read().await.map_err(|error| name_mount(at, mount, error))?);
+    }
+    Ok(found)
 }
 
 /// Resolves a commit, a branch or a tag; of an artifact, a digest or a tag.

@@ -40,6 +40,7 @@ pub async fn run(
         permission: None,
         chart_login: ChartLogin::default(),
         chart_permission: None,
+        mounts: Arc::default(),
         keys: None,
         chart_keys: None,
         namespace: owner.namespace.clone(),

@@ -19,7 +19,9 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use crate::api::{AppliedChart, Approval, ObjectCounts, Revisions, SpecHash, SyncStatus, short_revision};
+use crate::api::{
+    AppliedChart, Approval, ObjectCounts, Revisions, SpecHash, SyncStatus, applied_mounts, short_revision,
+};
 use crate::desired::{HashMatch, SetDigest};
 use crate::object::ObjectId;
 use crate::plan::{Hold, Outcome};
@@ -67,6 +69,7 @@ pub fn status(before: &SyncStatus, facts: &StatusInputs<'_>) -> SyncStatus {
     }
     revision.short = revision.applied.as_deref().map(short_revision);
     revision.chart = revision.applied.as_deref().and_then(AppliedChart::of_revision);
+    revision.mounts = revision.applied.as_deref().map(applied_mounts).unwrap_or_default();
     status.revision = Some(revision).filter(|revision| *revision != Revisions::default());
     let wellness = wellness.or_else(|| HealthCondition::previous(before));
     status.conditions = conditions(&before.conditions, &verdict, wellness.as_ref(), facts);

@@ -83,6 +83,30 @@ fn bad_input_is_told_with_its_place_and_what_to_do() {
 }
 
 #[test]
+fn a_folder_takes_the_place_of_a_mount() {
+    let sync: &[u8] = br#"{"apiVersion": "moorline.dev/v1alpha1", "kind": "Sync", "metadata": {"name": "a", "namespace": "b"},
+        "spec": {"path": "./own/app", "source": {"git": {"url": "https://example.com/a"}, "mounts": [
+            {"path": "vendor/base", "git": {"url": "https://example.com/b"}}]}}}"#;
+    let files: [(&str, &[u8]); 5] = [
+        ("own/.git/HEAD", b""),
+        ("own/app/kustomization.yaml", b"resources: [../vendor/base]\n"),
+        ("base/a.yaml", CONFIG_MAP),
+        ("base/kustomization.yaml", b"resources: [a.yaml]\n"),
+        ("syncs/sync.json", sync),
+    ];
+    let folder = Folder::new("mounts", &files);
+    let outcome = folder.moorline(&["render", "own/app", "--mount", "./vendor/base/=base"]);
+    assert_eq!((outcome.code, outcome.words.as_str()), (0, ""));
+    assert!(outcome.data.contains("mode: 420"), "{}", outcome.data);
+    let missing = folder.moorline(&["render", "own/app"]);
+    assert!(missing.code == 1 && missing.words.contains("vendor/base"), "{}", missing.words);
+    let hides = folder.moorline(&["render", "own/app", "--mount", "app=base"]);
+    assert!(hides.code == 1 && hides.words.contains("app exists already"), "{}", hides.words);
+    let note = folder.moorline(&["render", "syncs"]).words;
+    assert!(note.contains("spec.source.mounts") && note.contains("--mount PATH=DIR"), "{note}");
+}
+
+#[test]
 fn a_folder_that_cannot_be_read_is_no_empty_folder() {
     use std::os::unix::fs::PermissionsExt;
     let folder = Folder::new("unreadable", &[("app/a.yaml", CONFIG_MAP), ("app/closed/b.yaml", b"")]);

@@ -12,6 +12,7 @@ mod identity;
 mod kustomizations;
 mod kustomize_options;
 mod lfs;
+mod mounts;
 mod registry_mirrors;
 mod remote_bases;
 mod remote_bases_cli;

@@ -270,6 +270,7 @@ fn full_status() -> SyncStatus {
         conditions: vec![serde_json::from_value(condition).expect("a condition")],
         revision: Some(Revisions {
             chart: None,
+            mounts: Vec::new(),
             rejected: None,
             short: text("main@1"),
             held: Some(api::HeldRevision {

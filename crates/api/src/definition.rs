@@ -144,6 +144,8 @@ mod tests {
         let (definition, mut found) = (definition().unwrap(), Vec::new());
         defaults("", definition.pointer(&format!("{SCHEMA}/properties/spec")).unwrap(), &mut found);
         assert!(!found.is_empty());
+        // An older daemon refuses a Sync with mounts for the mounts, so their defaults harm nobody.
+        found.retain(|path| !path.starts_with("source.mounts[]."));
         let added: Vec<&String> =
             found.iter().filter(|path| !DEFAULTS_OF_FIRST_VERSION.contains(&path.as_str())).collect();
         assert!(added.is_empty(), "let the daemon decide if the field is absent: {added:?}");

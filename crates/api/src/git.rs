@@ -15,7 +15,7 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::OciSource;
+use super::{OciSource, SourceMount};
 
 /// Source of the manifests: a Git repository or an artifact.
 #[derive(Serialize, Deserialize, KubeSchema, Debug, Clone, PartialEq)]
@@ -29,6 +29,11 @@ pub struct Source {
     /// An artifact of an OCI registry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub oci: Option<OciSource>,
+
+    /// Other sources, each of whose files lie in a folder of this one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 8))]
+    pub mounts: Vec<SourceMount>,
 }
 
 /// A Git repository.

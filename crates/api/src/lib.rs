@@ -41,6 +41,8 @@ mod oci;
 mod render;
 #[cfg(feature = "crd")]
 mod revision_text;
+#[cfg(feature = "crd")]
+mod source_mount;
 mod spec_hash;
 #[cfg(feature = "crd")]
 mod status;
@@ -80,7 +82,9 @@ pub use oci::{LayerOperation, OciLayer, OciRef, OciSource};
 #[cfg(feature = "crd")]
 pub use render::{PlainSpec, RenderSpec, RenderType};
 #[cfg(feature = "crd")]
-pub use revision_text::{AppliedChart, short_revision, split_chart};
+pub use revision_text::{AppliedChart, applied_mounts, short_revision, split_chart, split_mounts};
+#[cfg(feature = "crd")]
+pub use source_mount::{AppliedMount, MAX_MOUNTS, SourceMount};
 pub use spec_hash::{CanonicalForm, SpecHash};
 #[cfg(feature = "crd")]
 pub use status::{

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::SpecHash;
 use super::history::HistoryEntry;
 use super::revision_text::AppliedChart;
+use super::source_mount::AppliedMount;
 
 /// Observed state of the Sync, as the daemon reports it.
 // Atomic, because one writer replaces it as a whole: tracking the owner of each field would cost
@@ -115,6 +116,9 @@ pub struct Revisions {
     /// the text of each revision: `main@1f0c...+shop:1.2.3@sha256:...`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chart: Option<AppliedChart>,
+    /// The mounts of the applied revision. They are also in the text of each revision: `main@1f0c...+vendor/base/:main@2e1d...`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mounts: Vec<AppliedMount>,
     /// The renderDigest of the applied revision. While it is set, a missing object was deleted by others; it is removed when
     /// another revision begins to be applied.
     #[serde(default, skip_serializing_if = "Option::is_none")]

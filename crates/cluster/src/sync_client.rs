@@ -157,13 +157,16 @@ impl Connection {
     ///
     /// The first error ends the loop.
     pub async fn request_polls(&self, is_called: impl Fn(&str) -> bool) -> Result<usize, OperatorError> {
-        let url = |sync: &SyncResource| {
-            let text = |place: &str| Some(sync.resource.data.pointer(place)?.as_str()?.to_owned());
-            text("/spec/source/git/url").or_else(|| text("/spec/source/oci/url"))
+        let follows = |sync: &&SyncResource| {
+            let source = sync.resource.data.pointer("/spec/source");
+            let mounts = source.and_then(|source| source["mounts"].as_array()).into_iter().flatten();
+            let urls = source.into_iter().chain(mounts).flat_map(|source| {
+                ["/git/url", "/oci/url"].map(|place| source.pointer(place).and_then(Value::as_str))
+            });
+            urls.flatten().any(&is_called)
         };
         let all = self.syncs(None).await?;
-        let called: Vec<&SyncResource> =
-            all.iter().filter(|sync| url(sync).is_some_and(|url| is_called(&url))).collect();
+        let called: Vec<&SyncResource> = all.iter().filter(follows).collect();
         for sync in &called {
             let patch = json!({"metadata": {"annotations": {REQUEST_ANNOTATION: format!("{WEBHOOK_REQUEST}{}", jiff::Timestamp::now())}}});
             self.change_sync(&sync.name, patch).await?;

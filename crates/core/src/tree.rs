@@ -306,6 +306,15 @@ impl FileTree {
         self
     }
 
+    /// Returns the tree with all files of another one below `folder`, which is complete.
+    pub fn with_tree_at(mut self, folder: &str, other: &Self) -> Self {
+        let there = |path: &str| format!("{folder}/{path}").into_boxed_str();
+        Arc::make_mut(&mut self.entries)
+            .extend(other.entries().map(|(path, entry)| (there(path), entry.clone())));
+        self.fetched = self.fetched.map(|fetched| fetched.iter().cloned().chain([folder.into()]).collect());
+        self
+    }
+
     /// True if a file is at `path`, following links, even if it cannot be read.
     pub fn is_file(&self, path: &str) -> bool {
         let entry = self.resolve(path).ok().and_then(|path| self.entries.get(path.as_str()));

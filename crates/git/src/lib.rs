@@ -66,6 +66,7 @@ mod lfs;
 mod local_repository;
 mod memory;
 mod mirror;
+mod mounted_revision;
 mod pack_inspection;
 mod pkt_line;
 mod public_address;
@@ -109,9 +110,10 @@ pub use hosts::HostPolicy;
 pub use http::Proxy;
 pub use lfs::{LfsError, LfsFile, LfsProblem};
 pub use memory::{Memory, MemoryShare};
+pub use mounted_revision::MountedRevision;
 pub use registry_mirrors::RegistryMirrors;
 pub use repository::{
-    CommitSummary, ReadResult, Repositories, Repository, fetch_lfs, fill_lfs, transit_decrypt,
+    CommitSummary, OccupiedPlace, ReadResult, Repositories, Repository, fetch_lfs, fill_lfs, transit_decrypt,
 };
 pub use revision::{History, NameError, ObjectHash, Reference, Revision};
 pub use signature::{SignatureError, SignaturePolicy, SignatureProblem, TrustedKeys, TrustedKeysError};

@@ -11,6 +11,7 @@
 mod charts;
 mod jobs;
 mod lfs_files;
+mod mount_place;
 mod origin;
 mod quota;
 mod read_files;
@@ -32,6 +33,7 @@ use std::time::{Duration, Instant};
 use charts::ChartStore;
 use jobs::JobNeed;
 pub use lfs_files::{fetch_lfs, fill_lfs};
+pub use mount_place::OccupiedPlace;
 use origin::{Origin, key};
 use quota::BESIDE;
 pub use read_files::{CommitSummary, ReadResult};

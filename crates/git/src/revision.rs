@@ -8,6 +8,7 @@ use std::fmt;
 
 use crate::artifact::ArtifactReference;
 use crate::chart::{ChartVersion, Digest};
+use crate::mounted_revision::MountedRevision;
 use crate::semver_range;
 use crate::semver_range::VersionRange;
 
@@ -141,6 +142,7 @@ impl Reference {
                     name: commit.to_string().into(),
                     tag: None,
                     chart: None,
+                    mounts: Vec::new(),
                 });
             }
             Self::Artifact(_) => None,
@@ -155,8 +157,8 @@ impl Reference {
         }?;
         let name = found.symbolic.as_ref().unwrap_or(&found.name).clone();
         Some(match found.peeled {
-            Some(commit) => Revision { commit, name, tag: Some(found.id), chart: None },
-            None => Revision { commit: found.id, name, tag: None, chart: None },
+            Some(commit) => Revision { commit, name, tag: Some(found.id), chart: None, mounts: Vec::new() },
+            None => Revision { commit: found.id, name, tag: None, chart: None, mounts: Vec::new() },
         })
     }
 }
@@ -188,18 +190,21 @@ pub struct Revision {
     /// The version of the chart that was taken up with the commit, if the Sync asks for a version
     /// without a digest.
     pub chart: Option<ChartVersion>,
+    /// The mounts of the Sync, with the revisions that were taken up with the commit.
+    pub mounts: Vec<MountedRevision>,
 }
 
 impl Revision {
     /// Parses the output of [`Display`](fmt::Display), given the reference. It does not contain the
     /// tag object, which is passed in for an annotated tag.
     pub fn parse(text: &str, tag: Option<&str>, asked: &Reference) -> Option<Self> {
+        let (text, mounts) = MountedRevision::split(text);
         let (text, chart) = match split_chart(text) {
             (text, Some(chart)) => (text, Some(ChartVersion::parse(chart)?)),
             (text, None) => (text, None),
         };
         if matches!(asked, Reference::Artifact(_)) {
-            return Self::parse_artifact(text).map(|artifact| Self { chart, ..artifact });
+            return Self::parse_artifact(text).map(|artifact| Self { chart, mounts, ..artifact });
         }
         let (short, commit) = text.rsplit_once('@').unwrap_or((text, text));
         let name = match asked {
@@ -211,17 +216,19 @@ impl Revision {
                 format!("refs/heads/{short}").into()
             }
         };
-        Some(Self { commit: ObjectHash::parse(commit)?, name, tag: tag.and_then(ObjectHash::parse), chart })
+        let tag = tag.and_then(ObjectHash::parse);
+        Some(Self { commit: ObjectHash::parse(commit)?, name, tag, chart, mounts })
     }
 
     /// Returns the revision of the repository alone.
-    pub fn without_chart(&self) -> Self {
-        Self { chart: None, ..self.clone() }
+    pub fn of_repository(&self) -> Self {
+        Self { chart: None, mounts: Vec::new(), ..self.clone() }
     }
 
-    /// True if both stand for the same files: the same commit, and the same version of the chart.
+    /// True if both stand for the same files: the same commit, the same version of the chart, and
+    /// the same mounts.
     pub fn has_same_files(&self, other: &Self) -> bool {
-        (self.commit, &self.chart) == (other.commit, &other.chart)
+        (self.commit, &self.chart, &self.mounts) == (other.commit, &other.chart, &other.mounts)
     }
 
     /// Compares the versions of two revisions, if both are tags with one.
@@ -235,8 +242,8 @@ impl Revision {
 }
 
 impl fmt::Display for Revision {
-    /// Formats `main@1f0c…` with the short name of the ref, as in conditions; with a chart
-    /// `main@1f0c…+shop:1.2.3@sha256:…`.
+    /// Formats `main@1f0c…` with the short name of the ref, as in conditions; with a chart and a
+    /// mount `main@1f0c…+shop:1.2.3@sha256:…+vendor/base/:main@2e1d…`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let short = ["refs/heads/", "refs/tags/"].iter().find_map(|front| self.name.strip_prefix(front));
         match (short, self.name.starts_with("refs/")) {
@@ -244,7 +251,8 @@ impl fmt::Display for Revision {
             (None, false) => write!(f, "{}", self.commit)?,
             (short, _) => write!(f, "{}@{}", short.unwrap_or(&self.name), self.commit)?,
         }
-        self.chart.iter().try_for_each(|chart| write!(f, "+{chart}"))
+        self.chart.iter().try_for_each(|chart| write!(f, "+{chart}"))?;
+        self.mounts.iter().try_for_each(|mount| write!(f, "+{mount}"))
     }
 }
 
@@ -386,7 +394,8 @@ mod tests {
     #[test]
     fn a_revision_is_shown_with_its_short_name() {
         let shown = |name: &str| {
-            Revision { commit: hash('a'), name: name.into(), tag: None, chart: None }.to_string()
+            Revision { commit: hash('a'), name: name.into(), tag: None, chart: None, mounts: Vec::new() }
+                .to_string()
         };
         let id = "a".repeat(40);
         assert_eq!(shown("refs/heads/feature/x"), format!("feature/x@{id}"));
@@ -410,7 +419,8 @@ mod tests {
             let digest = crate::chart::Digest::hash(b"x");
             let chart = ChartVersion { name: "a+b".into(), version: "1.2.3+c".into(), digest };
             for (tag, chart) in [(None, None), (Some(hash('b')), Some(chart))] {
-                let revision = Revision { commit: hash('a'), name: name.into(), tag, chart };
+                let revision =
+                    Revision { commit: hash('a'), name: name.into(), tag, chart, mounts: Vec::new() };
                 let tag = tag.map(|tag| tag.to_string());
                 let read = Revision::parse(&revision.to_string(), tag.as_deref(), &asked);
                 assert_eq!(read, Some(revision));
@@ -422,7 +432,13 @@ mod tests {
 
     #[test]
     fn tags_are_compared_by_their_versions() {
-        let tag = |name: &str| Revision { commit: hash('a'), name: name.into(), tag: None, chart: None };
+        let tag = |name: &str| Revision {
+            commit: hash('a'),
+            name: name.into(),
+            tag: None,
+            chart: None,
+            mounts: Vec::new(),
+        };
         let compare = |one: &str, other: &str| tag(one).compare_versions(&tag(other));
         assert_eq!(compare("refs/tags/v1.9.0", "refs/tags/v1.10.0"), Some(Ordering::Less));
         assert_eq!(compare("refs/tags/1.0.0", "refs/tags/v1.0.0+build"), Some(Ordering::Equal));

@@ -34,8 +34,8 @@ const MAX_FOLDER_BYTES: usize = 16 * 1024 * 1024;
 /// Memory of a path in addition to its letters: list entries and allocator overhead.
 const PATH_COST: u64 = 256;
 
-const MODE_KIND: i32 = 0o170_000;
-const MODE_FOLDER: i32 = 0o040_000;
+pub(super) const MODE_KIND: i32 = 0o170_000;
+pub(super) const MODE_FOLDER: i32 = 0o040_000;
 const MODE_LINK: i32 = 0o120_000;
 const MODE_MODULE: i32 = 0o160_000;
 
@@ -362,12 +362,12 @@ const MISSING_COMMIT: Error = Error::Corrupt { what: "a commit cannot be read" }
 const MISSING_TREE: Error = Error::Corrupt { what: "a folder cannot be read" };
 const MISSING_BLOB: Error = Error::Corrupt { what: "a file cannot be read" };
 
-fn root(repository: &git2::Repository, commit: ObjectHash) -> Result<Tree<'_>, Error> {
+pub(super) fn root(repository: &git2::Repository, commit: ObjectHash) -> Result<Tree<'_>, Error> {
     repository.find_commit(commit.oid()).and_then(|commit| commit.tree()).map_err(|_| MISSING_COMMIT)
 }
 
 /// Returns the mode and id of the object at `path`.
-fn find(root: &Tree<'_>, path: &str) -> Result<Option<(i32, Oid)>, Error> {
+pub(super) fn find(root: &Tree<'_>, path: &str) -> Result<Option<(i32, Oid)>, Error> {
     match root.get_path(std::path::Path::new(path)) {
         Ok(entry) => Ok(Some((entry.filemode_raw(), entry.id()))),
         Err(error) if error.code() == git2::ErrorCode::NotFound && error.class() != git2::ErrorClass::Odb => {

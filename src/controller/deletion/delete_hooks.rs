@@ -18,13 +18,14 @@ use crate::controller::apply::ApplyContext;
 use crate::controller::apply::recreate::run_again;
 use crate::controller::inspect;
 use crate::controller::reconcile::decryption_keys;
+use crate::controller::reconcile::mounts::{MountSource, name_mount};
 use crate::controller::reconcile::prepare::{prepare, source_error};
 use crate::controller::reconcile::remote_bases::{RemoteBaseContext, TrackedBases};
 use crate::controller::reconcile::renderer::{ChartLogin, RenderContext};
 use crate::controller::reconcile::substitution_values;
 use crate::controller::spec::ValidatedSpec;
 use crate::controller::status::StatusRecorder;
-use crate::controller::worker::repository_credentials::{chart_login, repository_login};
+use crate::controller::worker::repository_credentials::{chart_login, repository_login, source_login};
 use crate::desired::{DeletePhase, DesiredObject, DesiredSet, REDACTED};
 use crate::health::{self, Health, health};
 use crate::object::ObjectId;
@@ -80,10 +81,39 @@ pub(crate) async fn find(
         None => ChartLogin::default(),
     };
     let helm = &context.sources.helm;
-    let render_context = RenderContext { cluster, helm, ground: base_context, login: &login };
+    let mounts = mount_sources(context, cluster, name, valid_spec).await?;
+    let render_context =
+        RenderContext { cluster, helm, ground: base_context, login: &login, mounts: &mounts };
     let prepared = prepare(&repository, &revision, valid_spec, render_context, None, by).await?;
     let prepared = prepared.with_keys(cluster.notary().content_keys(), None);
     Ok(Some(Arc::new(prepared.rendered.delete_hooks(uid))))
+}
+
+/// Returns the sources of the mounts, with the logins that the Sync may use.
+async fn mount_sources(
+    context: &Context,
+    cluster: &Cluster,
+    name: &SyncName,
+    valid_spec: &ValidatedSpec,
+) -> Result<Vec<MountSource>, ReconcileError> {
+    let mut found = Vec::new();
+    for (at, mount) in valid_spec.mounts.iter().enumerate() {
+        let open = async || {
+            let credentials = match &mount.source.secret {
+                Some(secret) => {
+                    let data = inspect::secret(&context.cluster, &name.namespace, secret).await?;
+                    let of = (name, valid_spec.service_account.as_deref());
+                    let to = &mount.source.address;
+                    source_login(context, cluster, of, to, (secret, data), &mut None).await?
+                }
+                None => Credentials::default(),
+            };
+            let repositories = &context.sources.repositories;
+            MountSource::open(repositories, name, (at, mount), (credentials, None), None)
+        };
+        found.push(open().await.map_err(|error| name_mount(at, mount, error))?);
+    }
+    Ok(found)
 }
 
 /// Returns true if it is recorded that this hook has run for this deletion.

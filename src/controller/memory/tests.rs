@@ -46,7 +46,7 @@ fn wanted(ids: &[&str], content: &str) -> DesiredSet {
 
 fn revision(digit: &str) -> Revision {
     let commit = ObjectHash::parse(&digit.repeat(40)).unwrap();
-    Revision { commit, name: "refs/heads/main".into(), tag: None, chart: None }
+    Revision { commit, name: "refs/heads/main".into(), tag: None, chart: None, mounts: Vec::new() }
 }
 
 fn failed(reason: FailureReason, manifest: bool) -> Outcome {

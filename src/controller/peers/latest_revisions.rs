@@ -54,7 +54,7 @@ impl LatestRevisions {
 /// Publishes a revision, with the time of the poll; receivers are woken only by a new revision.
 pub(crate) fn publish(head: &RevisionChannel, revision: &Revision, asked: Instant) {
     // Each Sync has a chart of its own.
-    let seen = TimedRevision { revision: revision.without_chart(), at: clock::now(), asked };
+    let seen = TimedRevision { revision: revision.of_repository(), at: clock::now(), asked };
     head.send_if_modified(|known| {
         let new = known.as_ref().is_none_or(|known| known.revision != seen.revision);
         *known = Some(seen);

@@ -116,6 +116,11 @@ impl Peers {
         self.lock().sources.set_source(sync, address, reference, suspended);
     }
 
+    /// Records the addresses of the mounts of a Sync, for webhooks.
+    pub(crate) fn set_mounts(&self, sync: &SyncName, mounts: Vec<Address>) {
+        self.lock().sources.set_mounts(sync, mounts);
+    }
+
     /// Records that the source of a refused Sync cannot be read.
     pub(crate) fn mark_unreadable(&self, sync: &SyncName) {
         self.lock().sources.mark_unreadable(sync);

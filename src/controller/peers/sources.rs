@@ -84,6 +84,8 @@ pub(crate) struct Wakeups {
 #[derive(Debug, Default)]
 pub(super) struct Peer {
     pub(super) course: PeerState,
+    /// Addresses of the mounts of its source.
+    pub(super) mounts: Vec<Address>,
     /// Number of the newest request.
     pub(super) asked: u64,
     /// Time since which the request has been the newest one.
@@ -173,6 +175,13 @@ impl PeerSources {
         });
     }
 
+    /// Records the addresses of the mounts of a Sync.
+    pub(super) fn set_mounts(&mut self, sync: &SyncName, mounts: Vec<Address>) {
+        if let Some(known) = self.all.get_mut(sync) {
+            known.mounts = mounts;
+        }
+    }
+
     /// Records that the source of a refused Sync cannot be read; it may still claim what it claimed
     /// last.
     pub(super) fn mark_unreadable(&mut self, sync: &SyncName) {
@@ -255,7 +264,10 @@ impl PeerSources {
         let all = &self.all;
         let follows = |known: &&Peer| match &known.course {
             PeerState::Follows(path) if !path.suspended => {
-                repository_name(&path.address.to_string()).is_some_and(|name| names.contains(&name))
+                let is_called = |address: &Address| {
+                    repository_name(&address.to_string()).is_some_and(|name| names.contains(&name))
+                };
+                is_called(&path.address) || known.mounts.iter().any(is_called)
             }
             PeerState::Follows(_) | PeerState::Unknown | PeerState::Rests => false,
         };

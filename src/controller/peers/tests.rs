@@ -57,6 +57,21 @@ fn who_has_not_rendered_the_same_commit_is_behind_and_is_asked_to_look() {
 }
 
 #[test]
+fn a_call_about_a_mounted_repository_asks_the_sync_to_look() {
+    let all = two();
+    all.set_mounts(&sync("b"), vec![address("base"), address("other")]);
+    let called = |url: &str| {
+        let body = format!(r#"{{"repository": {{"clone_url": "{url}"}}}}"#);
+        all.request_polls(&crate::source::webhook_call::parse_call(body.as_bytes()).unwrap())
+    };
+    assert_eq!(called("https://host/other.git"), 1);
+    let bells = ["a", "b"].map(|name| rings(&all.wakeups(&sync(name)).called));
+    assert_eq!((bells, called("https://host/gone")), ([false, true], 0));
+    all.set_mounts(&sync("b"), Vec::new());
+    assert_eq!(called("https://host/other.git"), 0);
+}
+
+#[test]
 fn who_waits_is_woken_by_every_change_and_only_once() {
     let all = two();
     let bell = all.wakeups(&sync("a"));

@@ -14,6 +14,7 @@ pub(crate) mod foreign_marks;
 pub(crate) mod inventory_scope;
 mod lfs_files;
 pub(crate) mod missing_permissions;
+pub(crate) mod mounts;
 mod object_claims;
 mod observation;
 mod own_files;
@@ -43,6 +44,7 @@ use crate::api::{HeldRevision, SyncName};
 use crate::cluster::{CancelFlag, Cluster};
 use crate::report::ReconcileError;
 use crate::source::{Repository, Revision};
+use mounts::MountSource;
 use object_claims::{names_revision, publish};
 use observation::{describe, observe_or_yield, wait_for_new_kinds};
 use policy_inputs::gather_policy;
@@ -106,6 +108,8 @@ pub(crate) struct ReconcileContext<'a> {
     pub(crate) repository: &'a Repository,
     /// Login for the server of the chart.
     pub(crate) chart_login: &'a ChartLogin,
+    /// Sources of the mounts.
+    pub(crate) mounts: &'a [MountSource],
     /// Remote bases of the Sync.
     pub(crate) followed: &'a TrackedBases,
     pub(crate) revision: &'a Revision,

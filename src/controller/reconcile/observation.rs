@@ -174,7 +174,8 @@ async fn render_revision(
         inputs.valid_spec.interval,
     );
     let (helm, login) = (&inputs.context.sources.helm, inputs.chart_login);
-    let render_context = RenderContext { cluster: inputs.cluster, helm, ground: base_context, login };
+    let (cluster, mounts) = (inputs.cluster, inputs.mounts);
+    let render_context = RenderContext { cluster, helm, ground: base_context, login, mounts };
     prepare(inputs.repository, inputs.revision, inputs.valid_spec, render_context, last, by).await
 }
 

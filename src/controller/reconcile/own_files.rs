@@ -1,12 +1,14 @@
-//! Reads the files of the repository of a Sync, and records how long that takes.
+//! Reads the files of the repository itself, without those of mounts and remote bases.
 //!
-//! In: a revision, folders, and the object ids of the last read. Out: a snapshot, with the files of
-//! Git LFS that are on disk; none if nothing has changed.
+//! In: a revision, the paths that a render needs, and the object ids of the last read. Out: a
+//! snapshot, with the files of Git LFS that are on disk; none if nothing has changed. Each read is
+//! measured.
 
 use std::collections::BTreeSet;
 use std::time::Instant;
 
 use super::lfs_files::LfsFetches;
+use super::mounts;
 use super::prepare::source_error;
 use crate::clock;
 use crate::controller::spec::ValidatedSpec;
@@ -24,7 +26,11 @@ pub(super) async fn read_own_files(
     metrics: &Metrics,
 ) -> Result<Option<Snapshot>, ReconcileError> {
     let begun = clock::now();
-    let (folders, wanted) = ([valid_spec.options.path.as_str()], beside.iter().cloned().collect::<Vec<_>>());
+    let (path, mut wanted) = (valid_spec.options.path.as_str(), beside.iter().cloned().collect::<Vec<_>>());
+    let folders = if mounts::may_be_mounted(valid_spec) { Vec::new() } else { vec![path] };
+    if folders.is_empty() {
+        wanted.push(path.into());
+    }
     let reading = match valid_spec.submodules {
         true => repository.read_with_submodules(revision, (&folders, &wanted), earlier, within, by).await,
         false => repository.read_changed(revision, (&folders, &wanted), earlier, within, by).await,
@@ -37,7 +43,7 @@ pub(super) async fn read_own_files(
 }
 
 /// Records the duration of a read in the metrics; a failed read counts as a failed fetch.
-fn count(metrics: &Metrics, reading: &Result<ReadResult, Error>, begun: Instant) {
+pub(super) fn count(metrics: &Metrics, reading: &Result<ReadResult, Error>, begun: Instant) {
     match reading {
         Ok(reading) => {
             reading.fetched.iter().for_each(|took| metrics.git_operation(GitOperation::Fetch, *took, None));

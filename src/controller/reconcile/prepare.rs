@@ -11,9 +11,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::lfs_files::LfsFetches;
+use super::mounts;
+use super::mounts::{KeptMount, ReadMounts};
 use super::own_files::read_own_files;
 use super::remote_bases;
-use super::remote_bases::{RemoteBase, RemoteBaseContext, ResolvedBases};
+use super::remote_bases::{RemoteBase, ResolvedBases};
 use super::render_memory;
 use super::render_memory::MemoryLimits;
 use super::renderer::{ChartFetches, RenderContext, source_cause};
@@ -48,6 +50,8 @@ pub(crate) struct PreparedRevision {
     submodule_repositories: Arc<[Repository]>,
     /// Remote bases.
     bases: Arc<[RemoteBase]>,
+    /// Mounts of the source.
+    mounts: Arc<[KeptMount]>,
     /// The desired set of Git and the Sync.
     pub(crate) rendered: Arc<DesiredSet>,
     /// Version and kinds of the server that a chart could read.
@@ -107,6 +111,10 @@ pub(crate) async fn prepare(
 ) -> Result<PreparedRevision, ReconcileError> {
     let memory = means.ground.repositories.memory();
     means.fetch_chart(valid_spec, revision, by).await?;
+    // A repair of what is rendered already waits for no server.
+    if last.is_none_or(|last| !last.revision.has_same_files(revision)) {
+        means.fetch_mounts(revision, by).await?;
+    }
     let mut rooms = MemoryLimits::of(memory, valid_spec, last.map(|last| last.room));
     let mut charts = ChartFetches::default();
     loop {
@@ -151,7 +159,8 @@ async fn prepare_in(
     let kept = match last {
         Some(last) => {
             let bases = remote_bases::renewed(&last.bases, ground, by).await?;
-            bases.map(|bases| PreparedRevision { bases, ..last.clone() })
+            let mounts = means.renewed_mounts(&last.mounts, revision, by).await?;
+            bases.zip(mounts).map(|(bases, mounts)| PreparedRevision { bases, mounts, ..last.clone() })
         }
         None => None,
     };
@@ -163,14 +172,15 @@ async fn prepare_in(
     // References rarely change, so the folders of the last time are fetched at once.
     let mut beside: BTreeSet<Box<str>> =
         last.iter().flat_map(|last| last.extra_folders.iter().cloned()).collect();
-    let Some((snapshot, bases)) = fetch_until_complete(
+    means.check_mount_places((repository, revision), by).await?;
+    let Some((snapshot, bases, mounts)) = fetch_until_complete(
         (repository, revision),
         valid_spec,
         (room, &mut charts.lfs),
         &earlier,
         &mut beside,
         by,
-        ground,
+        means,
     )
     .await?
     else {
@@ -196,9 +206,11 @@ async fn prepare_in(
     let bases = bases.read(&files, paths(), by).await?;
     // Files in a submodule have no id here; for them the folders as a whole are compared.
     if read.is_some() && modules.is_empty() {
-        let own = paths().filter(|path| files.split_mount(path).0.is_empty());
+        let own = paths().filter(|path| files.split_mount(path).0.is_empty() && !mounts.holds(path));
         ids = repository.ids(revision, own, by).await.map_err(source_error)?;
     }
+    let inputs: Option<Vec<&str>> = read.is_some().then(|| paths().collect());
+    let mounts = mounts.kept(inputs.as_deref(), by).await?;
     let (tree, words) = place(repository, revision, valid_spec, by).await?;
     let complete = rendered.objects().iter().all(|object| object.scope.is_some());
     let (revision, desired, left) = (revision.clone(), rendered.clone(), BTreeMap::new());
@@ -211,6 +223,7 @@ async fn prepare_in(
         extra_folders: beside.into_iter().collect(),
         submodule_repositories: modules.into(),
         bases: bases.into(),
+        mounts,
         rendered,
         server,
         caution: caution.map(Arc::from),
@@ -285,8 +298,9 @@ async fn fetch_until_complete(
     earlier: &ObjectIds,
     beside: &mut BTreeSet<Box<str>>,
     by: Instant,
-    ground: &RemoteBaseContext<'_>,
-) -> Result<Option<(Snapshot, ResolvedBases)>, ReconcileError> {
+    means: RenderContext<'_>,
+) -> Result<Option<(Snapshot, ResolvedBases, ReadMounts)>, ReconcileError> {
+    let ground = means.ground;
     let within = ReadLimits { room: room.clone(), choose: render_memory::choose(valid_spec) };
     let mut read = async |beside: &BTreeSet<Box<str>>, earlier: &ObjectIds| {
         read_own_files(from, valid_spec, (beside, &within), (earlier, lfs), by, ground.metrics).await
@@ -296,9 +310,9 @@ async fn fetch_until_complete(
         return Ok(None);
     };
     let mut own = room.reserved_bytes() - taken;
-    let mut bases = ResolvedBases::default();
+    let (mounts, mut bases) = (means.read_mounts(from.1, room, by).await?, ResolvedBases::default());
     for _ in 0..MAX_ROUNDS {
-        let files = bases.mount(snapshot.files.clone(), by).await?;
+        let files = bases.mount(mounts.place(snapshot.files.clone())?, by).await?;
         let (tree, options) = (files.clone(), valid_spec.options.clone());
         let looked = chance::spawn_blocking_deterministic(move || {
             let _turn = tree.memory_limit().wait_for_processor();
@@ -310,8 +324,9 @@ async fn fetch_until_complete(
         beside.extend(more);
         match (beside.len() > before, grown) {
             (false, false) => {
+                mounts::check_path(valid_spec, &files, from.1)?;
                 snapshot.files = files;
-                return Ok(Some((snapshot, bases)));
+                return Ok(Some((snapshot, bases, mounts)));
             }
             (false, true) => {}
             (true, _) => {

@@ -131,6 +131,7 @@ mod tests {
             name: "HEAD".into(),
             tag: None,
             chart: None,
+            mounts: Vec::new(),
         }
     }
 

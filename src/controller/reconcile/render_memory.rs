@@ -36,7 +36,8 @@ pub(crate) struct MemoryLimits {
 impl MemoryLimits {
     /// Starts with the limit of the last commit.
     pub(crate) fn of(memory: &Memory, valid_spec: &ValidatedSpec, last: Option<u64>) -> Self {
-        let part = if valid_spec.submodules { PART_FOR_MODULES } else { 1 };
+        let has_modules = valid_spec.submodules || valid_spec.mounts.iter().any(|it| it.source.submodules);
+        let part = if has_modules { PART_FOR_MODULES } else { 1 };
         let most = memory.most_for_work() / part;
         Self { bytes: last.unwrap_or(FIRST).min(most), most }
     }
@@ -107,8 +108,8 @@ fn mib(bytes: u64) -> u64 {
 /// Selects the files to read for a Sync: in a plain folder the manifests, and the targets of links.
 pub(crate) fn choose(valid_spec: &ValidatedSpec) -> FileFilter {
     let options = valid_spec.options.clone();
-    // The files that a submodule or a published chart needs are not known from this tree.
-    let is_open = valid_spec.submodules || valid_spec.chart.is_some();
+    // The files that a submodule, a mount or a published chart needs are not known from this tree.
+    let is_open = valid_spec.submodules || valid_spec.chart.is_some() || !valid_spec.mounts.is_empty();
     Arc::new(move |tree| match options.source_type(tree) {
         SourceType::Auto | SourceType::Plain if !is_open => {
             FileSelection::Only(manifests(tree, &options.path))

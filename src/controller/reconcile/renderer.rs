@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use super::decryption_keys::DataKeyFetches;
 use super::lfs_files::LfsFetches;
+use super::mounts::MountSource;
 use super::prepare::{cluster_error, source_error, too_slow};
 use super::remote_bases::RemoteBaseContext;
 use crate::api::SyncName;
@@ -80,6 +81,8 @@ pub(crate) struct RenderContext<'a> {
     pub(crate) ground: &'a RemoteBaseContext<'a>,
     /// Login for the server of the chart that the spec names.
     pub(crate) login: &'a ChartLogin,
+    /// Sources of the mounts.
+    pub(crate) mounts: &'a [MountSource],
 }
 
 impl RenderContext<'_> {

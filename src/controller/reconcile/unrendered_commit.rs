@@ -42,8 +42,9 @@ impl UnrenderedCommit<'_> {
     pub(crate) async fn tell(&self, last: Option<&PreparedRevision>) {
         let peers = &self.context.peers;
         let commit = self.revision.commit;
-        // Unchanged files say nothing about another version of the chart.
-        let last = last.filter(|last| last.revision.chart == self.revision.chart);
+        // Unchanged files say nothing about another version of the chart, or about other mounts.
+        let beside = |revision: &Revision| (revision.chart.clone(), revision.mounts.clone());
+        let last = last.filter(|last| beside(&last.revision) == beside(self.revision));
         let known = peers.last_failed_attempt(self.owner).filter(|tried| tried.commit == commit);
         if known.is_some_and(|tried| tried.is_final || last.is_none()) {
             return;
@@ -62,6 +63,10 @@ impl UnrenderedCommit<'_> {
 
     /// Returns the evidence, and a hash of the files.
     async fn evidence(&self, last: Option<&PreparedRevision>) -> FoundEvidence {
+        if !self.valid_spec.mounts.is_empty() {
+            // The files of mounts are not searched.
+            return FoundEvidence::new(Evidence::Anything(FolderContents::unsearched()), None);
+        }
         let by = clock::now() + self.valid_spec.timeout;
         let options = &self.valid_spec.options;
         let path = options.path.as_str();

@@ -9,6 +9,7 @@ mod decryption_secret;
 mod deletion;
 mod dependency_access;
 mod instance;
+mod mounts;
 mod narrowed_request;
 mod read_watch;
 mod secrets;
@@ -77,6 +78,8 @@ struct SyncWorker {
     /// The Secret with the keys for encrypted files.
     decryption: Option<decryption_secret::WatchedKeys>,
     chart_permission: Option<Arc<SecretPermission>>,
+    /// The Secrets that the mounts name.
+    mounts: Vec<mounts::WatchedMount>,
     /// ConfigMaps and Secrets with the values of its variables.
     values: Vec<crate::controller::resource::substitution_sources::Source>,
     /// Syncs of other namespaces that this one may depend on, from the last access review.
@@ -131,6 +134,7 @@ pub(crate) async fn run_worker(
         permission: None,
         decryption: None,
         chart_permission: None,
+        mounts: Vec::new(),
         values: Vec::new(),
         readable: None,
         max_retry_pause: RETRY.1,
@@ -321,6 +325,8 @@ impl SyncWorker {
             Err(_) if is_going(value) => return NextAction::Leave(Err("SpecInvalid")),
             Err(refusal) => return refuse(ErrorCause::SpecInvalid, refusal.to_string()),
         };
+        let mounted = valid_spec.mounts.iter().map(|mount| mount.source.address.clone());
+        self.context.peers.set_mounts(&self.name, mounted.collect());
         let trusted = self.orders.as_ref().map(|orders| {
             let before = &orders.borrow().valid_spec;
             (before.verify.clone(), before.chart_verify.clone())
@@ -369,6 +375,7 @@ impl SyncWorker {
         let credentials = credentials(self, &valid_spec, &cluster).await?;
         let chart_login = chart_credentials(self, &valid_spec, &cluster).await?;
         let keys = signing_keys(self, &valid_spec, &cluster).await?;
+        let mounts = mounts::mounts(self, &valid_spec, &cluster).await?;
         let owner = match &valid_spec.secret {
             Some(secret) => format!("{}/{secret}", self.name.namespace),
             None => String::new(),
@@ -391,6 +398,7 @@ impl SyncWorker {
             permission: self.permission.clone(),
             chart_login,
             chart_permission: self.chart_permission.clone(),
+            mounts,
             keys: keys.source,
             chart_keys: keys.chart,
             namespace: self.name.namespace.clone(),

@@ -83,10 +83,10 @@ pub(super) fn revoke_keys(worker: &SyncWorker, valid_spec: &ValidatedSpec) {
     });
 }
 
-type ReadKeys = Result<Option<Arc<TrustedKeys>>, ReconcileError>;
+pub(super) type ReadKeys = Result<Option<Arc<TrustedKeys>>, ReconcileError>;
 
 /// Reads the object of one field; also returns its watch.
-async fn read(
+pub(super) async fn read(
     worker: &SyncWorker,
     valid_spec: &ValidatedSpec,
     verification: &Option<Verification>,

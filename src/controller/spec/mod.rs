@@ -10,6 +10,7 @@ mod health;
 mod helm;
 mod ignored_fields;
 mod kustomize;
+mod mounts;
 mod narrowing;
 mod prune_policy;
 mod source;
@@ -38,7 +39,10 @@ pub use decryption::Decryption;
 pub use health::HealthOptions;
 pub use helm::ChartValuesSource;
 pub(crate) use kustomize::kustomize_options;
+pub use mounts::ValidatedMount;
+pub(in crate::controller) use mounts::is_inside;
 pub(crate) use narrowing::render_spec;
+pub use source::ValidatedSource;
 pub use substitution::ValuesSource;
 pub(crate) use unknown_fields::{UnknownField, check_fields, find_unknown_field};
 pub use verification::Verification;
@@ -56,6 +60,8 @@ pub struct ValidatedSpec {
     pub verify: Option<Verification>,
     /// Fetch the files of submodules too.
     pub submodules: bool,
+    /// Other sources, whose files lie in folders of this one.
+    pub mounts: Vec<ValidatedMount>,
     /// The folder or file in the repository, without `./`; empty for all of it. `options` has the
     /// same path.
     pub path: String,
@@ -158,12 +164,13 @@ pub fn validate(name: &SyncName, spec: &SyncSpec) -> Result<ValidatedSpec, SpecE
     if spec.create_namespace && target.is_none() {
         return refuse("spec.createNamespace", "set targetNamespace to the namespace to create");
     }
-    let source = source::source(&spec.source)?;
+    let source = source::source(spec.source.git.as_ref(), spec.source.oci.as_ref())?;
     Ok(ValidatedSpec {
         address: source.address,
         reference: source.reference,
         secret: source.secret,
         submodules: source.submodules,
+        mounts: mounts::mounts(&spec.source.mounts)?,
         verify: source.verify,
         options: RenderOptions {
             path: path.clone(),
@@ -248,6 +255,7 @@ impl ValidatedSpec {
             secret: None,
             verify: None,
             submodules: false,
+            mounts: Vec::new(),
             options: RenderOptions {
                 path: path.clone(),
                 helm: HelmOptions { namespace: namespace.into(), ..HelmOptions::default() },

@@ -7,8 +7,8 @@
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::ValidatedSpec;
 use super::verification::of_unsound;
+use super::{ValidatedSpec, mounts};
 use crate::api::{DeletionPolicy, SyncSpec};
 use crate::object::GroupKind;
 use crate::plan::DriftMode;
@@ -43,6 +43,7 @@ impl ValidatedSpec {
             reference: before.reference,
             secret: before.secret,
             submodules: before.submodules,
+            mounts: before.mounts,
             path: before.path,
             options: before.options,
             chart: before.chart,
@@ -87,7 +88,9 @@ impl ValidatedSpec {
             return None;
         }
         let (verify, chart_verify) = of_unsound(newer)?;
-        if (&verify, &chart_verify) != (&self.verify, &self.chart_verify) {
+        if (&verify, &chart_verify) != (&self.verify, &self.chart_verify)
+            || !mounts::have_same_keys(&self.mounts, at("/source/mounts"))
+        {
             return None;
         }
         let flag = |pointer: &str, value: bool| at(pointer).and_then(Value::as_bool) == Some(value);

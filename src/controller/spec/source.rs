@@ -6,7 +6,7 @@ use std::fmt;
 
 use super::verification::{Verification, of_artifact, of_git};
 use super::{SpecError, named, refuse};
-use crate::api::{GitRef, GitSource, LayerOperation, OciRef, OciSource, Source};
+use crate::api::{GitRef, GitSource, LayerOperation, OciRef, OciSource};
 use crate::source::{
     Address, ArtifactReference, Digest, LayerSelection, ObjectHash, Reference, RegistryAddress, TagFilter,
     VersionRangeError,
@@ -16,16 +16,22 @@ use crate::source::{
 const LATEST: &str = "latest";
 
 /// A valid source.
-pub(super) struct ValidatedSource {
-    pub(super) address: Address,
-    pub(super) reference: Reference,
-    pub(super) secret: Option<Box<str>>,
-    pub(super) verify: Option<Verification>,
-    pub(super) submodules: bool,
+#[derive(Debug, Clone, PartialEq)]
+pub struct ValidatedSource {
+    /// Address of the repository, or of the artifact.
+    pub address: Address,
+    /// Branch, tag or commit of the repository; tag or digest of the artifact.
+    pub reference: Reference,
+    /// The Secret in the Sync's namespace with the credentials.
+    pub secret: Option<Box<str>>,
+    /// Signatures that are required.
+    pub verify: Option<Verification>,
+    /// Fetch the files of submodules too.
+    pub submodules: bool,
 }
 
-pub(super) fn source(source: &Source) -> Result<ValidatedSource, SpecError> {
-    match (&source.git, &source.oci) {
+pub(super) fn source(git: Option<&GitSource>, oci: Option<&OciSource>) -> Result<ValidatedSource, SpecError> {
+    match (git, oci) {
         (Some(git), None) => repository(git),
         (None, Some(oci)) => artifact(oci),
         (Some(_), Some(_)) | (None, None) => {

@@ -389,6 +389,7 @@ mod tests {
             name: "HEAD".into(),
             tag: None,
             chart: None,
+            mounts: Vec::new(),
         };
         let passed = |newer: Option<&str>| {
             let refused = RefusedUpdate {
@@ -404,6 +405,7 @@ mod tests {
                 name: "HEAD".into(),
                 tag: None,
                 chart: None,
+                mounts: Vec::new(),
             })
         };
         assert!(passed(None), "the spec is the same");

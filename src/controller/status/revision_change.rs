@@ -65,6 +65,7 @@ mod tests {
             name: "refs/heads/main".into(),
             tag: None,
             chart: None,
+            mounts: Vec::new(),
         };
         let news = |history| RevisionChange { before: revision("a"), now: revision("b"), history }.news();
         assert_eq!(news(History::Forward), None);

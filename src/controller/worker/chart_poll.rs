@@ -117,7 +117,7 @@ pub(super) fn forget_other(
 ) -> bool {
     let place = |spec: &ValidatedSpec| spec.chart.as_ref().map(ChartRequest::place);
     if place(old) != place(new) {
-        *revision = revision.as_ref().map(Revision::without_chart);
+        *revision = revision.as_ref().map(Revision::of_repository);
     }
     (&old.chart, &old.chart_secret) != (&new.chart, &new.chart_secret)
 }

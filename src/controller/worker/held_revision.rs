@@ -60,6 +60,7 @@ impl HeldRender {
             permission: self.order.permission.clone(),
             chart_login: self.order.chart_login.clone(),
             chart_permission: self.order.chart_permission.clone(),
+            mounts: self.order.mounts.clone(),
             spec_revision: self.order.spec_revision,
             // The status names the spec that rendered the revision, not the refused one.
             render_spec: self.order.render_spec.clone(),

@@ -9,6 +9,7 @@ mod chart_poll;
 mod depends_on;
 mod health;
 mod held_revision;
+mod mount_poll;
 mod optional_future;
 mod path_lag;
 mod periodic_verification;
@@ -319,9 +320,11 @@ impl Reconciler {
             self.last_accepted = None;
         }
         let other_chart = chart_poll::forget_other(&mut self.last_accepted, old, new);
+        let other_mounts = mount_poll::are_other(&self.order.mounts, &order.mounts);
+        mount_poll::forget_other(&mut self.last_accepted, old, new);
         let others_sign = (&old.verify, &self.order.keys) != (&new.verify, &order.keys)
             || (&old.chart_verify, &self.order.chart_keys) != (&new.chart_verify, &order.chart_keys);
-        let lost = elsewhere || other_chart || others_sign;
+        let lost = elsewhere || other_chart || other_mounts || others_sign;
         if lost {
             (self.revision, self.previous, self.history_request) = (None, None, None);
             self.past_dependencies = None;
@@ -332,7 +335,7 @@ impl Reconciler {
         let other_eyes = old.service_account != new.service_account;
         let repairs_anew = old.drift != new.drift && new.drift == DriftMode::Repair;
         let last = std::mem::replace(&mut self.order, order);
-        if other_source || other_chart {
+        if other_source || other_chart || other_mounts {
             forget_trials(self);
         }
         self.retired_clusters.extend(other_eyes.then_some(last.cluster));

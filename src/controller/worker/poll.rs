@@ -8,6 +8,7 @@ use futures::future::FutureExt as _;
 use super::super::schedule::{PollResult, ScheduleEvent};
 use super::chart_poll::{ChartPoll, still_trusted};
 use super::held_revision::{begins_to_hold, restore_held, says_lost};
+use super::mount_poll::{MountPoll, add_mounts};
 use super::signature_check::{source_id, trust};
 use super::{ReconcileRequest, Reconciler};
 use crate::api::WEBHOOK_REQUEST;
@@ -83,12 +84,12 @@ async fn look(
 /// Handles a revision that another Sync of the same repository has polled.
 pub(super) fn on_peer_revision(worker: &mut Reconciler) -> Option<ScheduleEvent> {
     let seen = worker.peer_revision.borrow_and_update().clone()?;
-    let current = worker.revision.as_ref().map(Revision::without_chart);
+    let current = worker.revision.as_ref().map(Revision::of_repository);
     if current.as_ref() == Some(&seen.revision) || worker.order.valid_spec.suspend {
         return None;
     }
-    if ChartPoll::of(worker).is_some() {
-        // The version of the chart is looked up together with the commit.
+    if ChartPoll::of(worker).is_some() || !worker.order.mounts.is_empty() {
+        // The version of the chart and the mounts are looked up together with the commit.
         return Some(ScheduleEvent::PollRequested);
     }
     if worker.order.keys.is_some() || worker.order.permission.as_ref().is_some_and(|it| it.is_old()) {
@@ -119,8 +120,8 @@ pub(super) fn start_poll(worker: &mut Reconciler) {
     let (known, trust) = (known(worker), trust(worker));
     let hearsay = known.is_some();
     let (followed, current) =
-        (worker.followed.clone(), worker.revision.as_ref().map(Revision::without_chart));
-    let chart = ChartPoll::of(worker);
+        (worker.followed.clone(), worker.revision.as_ref().map(Revision::of_repository));
+    let (chart, mounts) = (ChartPoll::of(worker), MountPoll::all_of(worker));
     let fresh = if worker.force_poll { Duration::ZERO } else { valid_spec.interval / 2 };
     worker.force_poll = false;
     let (context, owner, recorder) = (worker.context.clone(), worker.owner.clone(), worker.recorder.clone());
@@ -170,6 +171,10 @@ pub(super) fn start_poll(worker: &mut Reconciler) {
                 let by = begun + valid_spec.timeout;
                 found = chart.add_to(revision, is_new, (&context, &cluster, &owner), fresh, by).await;
             }
+            if let Some(revision) = found.as_ref().ok().filter(|_| !mounts.is_empty()) {
+                let (of, by) = ((&*context, &cluster, &owner), begun + valid_spec.timeout);
+                found = add_mounts(mounts, revision.clone(), of, fresh, by).await;
+            }
             FinishedPoll { found, held, moved, hearsay, request, asked }
         }
         .boxed(),
@@ -197,7 +202,7 @@ pub(super) fn on_polled(worker: &mut Reconciler, polled: FinishedPoll) -> Schedu
     };
     worker.context.peers.set_shut_out(&worker.owner, found.as_ref().is_err_and(is_shut_out));
     if let Ok(revision) = &found {
-        if known(worker).is_none_or(|known| known.revision != revision.without_chart()) {
+        if known(worker).is_none_or(|known| known.revision != revision.of_repository()) {
             latest_revisions::publish(&worker.head, revision, asked);
         }
         worker.context.peers.on_polled(&worker.owner, asked, revision.commit);
@@ -268,7 +273,7 @@ fn is_new(worker: &mut Reconciler, revision: &Revision) {
 pub(super) fn begin_relating(worker: &mut Reconciler) {
     let (Some(before), Some(now)) = (worker.previous.take(), &worker.revision) else { return };
     if before.commit != now.commit {
-        let (before, now) = (before.without_chart(), now.without_chart());
+        let (before, now) = (before.of_repository(), now.of_repository());
         worker.history_request =
             Some(RevisionChange::find(worker.order.repository.clone(), before, now).boxed());
     }

@@ -15,6 +15,7 @@ use crate::api::SyncName;
 use crate::clock;
 use crate::cluster::CancelFlag;
 use crate::controller::memory::health_monitor::HealthMonitor;
+use crate::controller::reconcile::mounts;
 use crate::controller::reconcile::prepare::source_error;
 use crate::controller::reconcile::refused_commit::{record_interruption, waits_to_try};
 use crate::controller::reconcile::remote_bases::TrackedBases;
@@ -68,6 +69,7 @@ impl ReconcileRun {
             health_monitor: &self.health_monitor,
             repository: &order.repository,
             chart_login: &order.chart_login,
+            mounts: &order.mounts,
             followed: &self.followed,
             revision,
             newest: revision,
@@ -194,7 +196,13 @@ impl ReconcileRun {
     ) -> Option<ReconcileResult> {
         let reconcile_error = match self.distrusted_source(memory, revision, &from.repository).await {
             Some(error) => source_error(error),
-            None => of_chart(&self.distrusted_chart(revision, from).await?),
+            None => match self.distrusted_chart(revision, from).await {
+                Some(error) => of_chart(&error),
+                None => {
+                    let by = clock::now() + self.order.valid_spec.timeout;
+                    mounts::find_distrusted(&self.order.mounts, &from.mounts, revision, by).await?
+                }
+            },
         };
         Some(ReconcileResult {
             spec_revision: self.order.spec_revision,

@@ -21,7 +21,7 @@ use crate::controller::reconcile::prepare::cluster_error;
 use crate::controller::reconcile::renderer::ChartLogin;
 use crate::controller::spec::ValidatedSpec;
 use crate::report::{ErrorCause, ReconcileError};
-use crate::source::Credentials;
+use crate::source::{Address, Credentials};
 
 /// Time for which the permission of the ServiceAccount is valid.
 const FRESH: Duration = Duration::from_secs(60);
@@ -84,9 +84,21 @@ pub(crate) async fn repository_login(
     (secret, data): (&str, SecretData),
     known: &mut Option<Arc<SecretPermission>>,
 ) -> Result<Credentials, ReconcileError> {
-    let (credentials, hosts) = login(data, &valid_spec.address)?;
-    let host = valid_spec.address.host().unwrap_or_default();
     let account = valid_spec.service_account.as_deref();
+    source_login(context, cluster, (sync, account), &valid_spec.address, (secret, data), known).await
+}
+
+/// Returns the credentials in a Secret for a source; `known` is the last permission.
+pub(crate) async fn source_login(
+    context: &Context,
+    cluster: &Cluster,
+    (sync, account): (&SyncName, Option<&str>),
+    address: &Address,
+    (secret, data): (&str, SecretData),
+    known: &mut Option<Arc<SecretPermission>>,
+) -> Result<Credentials, ReconcileError> {
+    let (credentials, hosts) = login(data, address)?;
+    let host = address.host().unwrap_or_default();
     may_send(context, cluster, (sync, account), (secret, hosts, host), known).await?;
     Ok(credentials)
 }

@@ -6,14 +6,16 @@
 
 use std::sync::Arc;
 
+use super::mount_poll;
 use super::repository_credentials::SecretPermission;
 use crate::adopt::AdoptedFrom;
 use crate::cluster::Cluster;
 use crate::controller::peers::latest_revisions::SourceKey;
+use crate::controller::reconcile::mounts::MountSource;
 use crate::controller::reconcile::renderer::ChartLogin;
-use crate::controller::spec::ValidatedSpec;
+use crate::controller::spec::{ValidatedSource, ValidatedSpec};
 use crate::report::ReconcileError;
-use crate::source::{Credentials, Repository, TrustedKeys};
+use crate::source::{Address, Credentials, Reference, Repository, TrustedKeys};
 
 /// The newest spec of a Sync, with the content of everything that it names.
 #[derive(Clone)]
@@ -32,6 +34,8 @@ pub(crate) struct ReconcileRequest {
     /// Login for the server of the chart, and the permission to send it.
     pub(crate) chart_login: ChartLogin,
     pub(crate) chart_permission: Option<Arc<SecretPermission>>,
+    /// The mounts of the source, each with its own login and its own keys.
+    pub(crate) mounts: Arc<[MountSource]>,
     /// The trusted signing keys, where signatures are verified.
     pub(crate) keys: Option<Arc<TrustedKeys>>,
     /// Those who may sign the chart, where its signatures are verified.
@@ -53,9 +57,8 @@ pub(crate) struct ReconcileRequest {
 impl ReconcileRequest {
     /// Returns the key of the repository and the ref.
     pub(super) fn head(&self) -> SourceKey {
-        let secret = self.valid_spec.secret.as_deref().unwrap_or_default();
-        let owner = if secret.is_empty() { "" } else { &*self.namespace };
-        (format!("{}\n{owner}/{secret}", self.valid_spec.address).into(), self.valid_spec.reference.clone())
+        let ValidatedSpec { address, reference, secret, .. } = &*self.valid_spec;
+        source_key(&self.namespace, (address, reference), secret.as_deref())
     }
 
     /// True if the other request differs at most in the poll that it asks for.
@@ -66,6 +69,22 @@ impl ReconcileRequest {
             && self.permission.is_some() == other.permission.is_some()
             && (&self.chart_login, &self.chart_keys) == (&other.chart_login, &other.chart_keys)
             && self.chart_permission.is_some() == other.chart_permission.is_some()
+            && !mount_poll::are_other(&self.mounts, &other.mounts)
             && (&self.refused, &self.moves_to) == (&other.refused, &other.moves_to)
     }
+}
+
+/// Returns the key of the source of a mount.
+pub(super) fn head_key(namespace: &str, source: &ValidatedSource) -> SourceKey {
+    source_key(namespace, (&source.address, &source.reference), source.secret.as_deref())
+}
+
+fn source_key(
+    namespace: &str,
+    (address, reference): (&Address, &Reference),
+    secret: Option<&str>,
+) -> SourceKey {
+    let secret = secret.unwrap_or_default();
+    let owner = if secret.is_empty() { "" } else { namespace };
+    (format!("{address}\n{owner}/{secret}").into(), reference.clone())
 }

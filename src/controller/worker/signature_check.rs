@@ -11,7 +11,7 @@ use std::time::Instant;
 use sha2::{Digest, Sha256};
 
 use super::Reconciler;
-use crate::controller::spec::ValidatedSpec;
+use crate::controller::spec::{ValidatedMount, ValidatedSource, ValidatedSpec};
 use crate::controller::status::StatusRecorder;
 use crate::source::{
     ArtifactReference, Error, History, Reference, Repository, Revision, SignaturePolicy, TrustedKeys,
@@ -26,17 +26,22 @@ pub(super) struct RevisionCheck {
     good: Option<Revision>,
     /// Revision that this daemon accepted last, with any keys.
     last: Option<Revision>,
-    /// Status recorder, which knows the last revision across restarts.
-    recorder: StatusRecorder,
+    /// Status recorder, which knows the last revision of the repository across restarts.
+    recorder: Option<StatusRecorder>,
 }
 
-/// Returns the identifier of repository, ref and chart for the status: a revision of another source
-/// is no measure for this one.
+/// Returns the identifier of repository, ref, chart and mounts for the status: a revision of
+/// another source is no measure for this one.
 pub(super) fn source_id(valid_spec: &ValidatedSpec) -> Box<str> {
     // With a digest the chart is a part of the spec alone.
     let chart = valid_spec.chart.as_ref().filter(|chart| chart.pinned().is_none());
     let chart = chart.map(|chart| format!("\n{}", chart.place())).unwrap_or_default();
-    let hash = Sha256::digest(format!("{}\n{}{chart}", valid_spec.address, valid_spec.reference));
+    let mount = |mount: &ValidatedMount| {
+        let ValidatedSource { address, reference, submodules, .. } = &mount.source;
+        format!("\n{} {address} {reference} {submodules}", mount.path)
+    };
+    let mounts: String = valid_spec.mounts.iter().map(mount).collect();
+    let hash = Sha256::digest(format!("{}\n{}{chart}{mounts}", valid_spec.address, valid_spec.reference));
     hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 
@@ -47,13 +52,24 @@ pub(super) fn trust(worker: &Reconciler) -> RevisionCheck {
         asked: signed.zip(worker.order.keys.clone()),
         reference: worker.order.valid_spec.reference.clone(),
         source: source_id(&worker.order.valid_spec),
-        good: worker.revision.as_ref().map(Revision::without_chart),
+        good: worker.revision.as_ref().map(Revision::of_repository),
         last: worker.last_accepted.clone(),
-        recorder: worker.recorder.clone(),
+        recorder: Some(worker.recorder.clone()),
     }
 }
 
 impl RevisionCheck {
+    /// Returns the check that the next revision of a mount has to pass: `good` has passed it with
+    /// these keys, `last` was accepted last.
+    pub(super) fn of_mount(
+        asked: Option<(SignaturePolicy, Arc<TrustedKeys>)>,
+        reference: &Reference,
+        (good, last): (Option<Revision>, Option<Revision>),
+    ) -> Self {
+        let (reference, source) = (reference.clone(), Box::default());
+        Self { asked, reference, source, good, last, recorder: None }
+    }
+
     /// Returns the revision if it is accepted. If not, and no revision is in place yet, returns
     /// next to the error the revision that was accepted before and is still trusted.
     pub(super) async fn check(
@@ -82,7 +98,8 @@ impl RevisionCheck {
 
     /// Returns the revision that was accepted last, also by the previous daemon.
     fn before(&self) -> Option<Revision> {
-        self.last.clone().or_else(|| self.recorder.last_seen(&self.source, &self.reference))
+        let recorded = || self.recorder.as_ref()?.last_seen(&self.source, &self.reference);
+        self.last.clone().or_else(recorded)
     }
 
     /// Checks that a revision descends from the previous one. The check ignores the name of the

@@ -4,7 +4,7 @@
 //! the web page of the commit for hosts that are known, or whose names say which software runs
 //! there. Other hosts get no link.
 
-use crate::api::split_chart;
+use crate::api::{split_chart, split_mounts};
 
 use super::html::Html;
 use super::routes::Link;
@@ -23,8 +23,7 @@ pub(crate) fn write_revision(html: &mut Html, url: &str, revision: &str) {
         html.text(name);
         html.text(" ");
     }
-    let digits = commit.strip_prefix("sha256:").unwrap_or(commit);
-    let short = digits.get(..SHORT).unwrap_or(digits);
+    let short = short_id(commit);
     match commit_link(url, commit) {
         Some(place) => {
             html.open_link(&place, &[]);
@@ -37,11 +36,24 @@ pub(crate) fn write_revision(html: &mut Html, url: &str, revision: &str) {
         html.text(" ");
         html.text(chart.split_once('@').map_or(chart, |(chart, _)| chart));
     }
+    for (path, mounted) in split_mounts(revision).1 {
+        let id = mounted.rsplit_once('@').map_or(mounted, |(_, id)| id);
+        html.text(" ");
+        html.text(path);
+        html.text(" ");
+        html.element("code", &[], short_id(id));
+    }
     html.close();
 }
 
-/// Splits a revision into the name of the ref, which may be empty, and the commit. A chart is left
-/// out.
+/// Returns the first digits of a commit or digest.
+fn short_id(id: &str) -> &str {
+    let digits = id.strip_prefix("sha256:").unwrap_or(id);
+    digits.get(..SHORT).unwrap_or(digits)
+}
+
+/// Splits a revision into the name of the ref, which may be empty, and the commit. A chart and
+/// mounts are left out.
 pub(crate) fn split(revision: &str) -> (&str, &str) {
     let (revision, _) = split_chart(revision);
     revision.rsplit_once('@').unwrap_or(("", revision))
@@ -106,6 +118,9 @@ mod tests {
             html.finish(),
             format!("<span class=\"revision\" title=\"main@{commit}\">main <code>1f0c1f0c</code></span>")
         );
+        let mut html = Html::default();
+        write_revision(&mut html, "https://git.example.com/a", &format!("{commit}+a/b/:main@{commit}"));
+        assert!(html.finish().ends_with("<code>1f0c1f0c</code> a/b <code>1f0c1f0c</code></span>"));
         let (mut html, digest) = (Html::default(), "1f0c".repeat(16));
         write_revision(&mut html, "oci://registry.example.com/a", &format!("v1@sha256:{digest}"));
         assert_eq!(

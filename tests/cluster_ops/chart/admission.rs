@@ -77,6 +77,22 @@ async fn artifacts_are_judged_as_repositories(release: &Release, who: (&str, &st
     }
 }
 
+/// The URL of each mount counts as that of the repository does.
+async fn mounts_are_judged_as_repositories(release: &Release, who: (&str, &str)) {
+    let git = |url: &str| json!({"path": "a", "git": {"url": url}});
+    let oci = |url: &str| json!({"path": "b", "oci": {"url": url}});
+    for (mounts, allowed) in [
+        ([git("https://host/shop/base.git"), oci("oci://registry/shop/app")], true),
+        ([git("https://elsewhere/base.git"), oci("oci://registry/shop/app")], false),
+        ([git("https://host/shop/base.git"), oci("oci://elsewhere/app")], false),
+    ] {
+        let mut spec = spec("https://host/shop/a.git", "clusters/shop", "deployer");
+        spec["source"]["mounts"] = json!(mounts);
+        let answer = create(release, who, "a", spec).await;
+        assert_eq!(answer.is_ok(), allowed, "{mounts:?}: {answer:?}");
+    }
+}
+
 /// The URL of a chart counts as that of the repository does.
 async fn charts_are_judged_as_repositories(release: &Release, who: (&str, &str)) {
     for (chart, allowed) in [
@@ -168,6 +184,7 @@ async fn a_sync_that_no_rule_allows_is_refused() {
     }
     charts_are_judged_as_repositories(&release, bob).await;
     artifacts_are_judged_as_repositories(&release, bob).await;
+    mounts_are_judged_as_repositories(&release, bob).await;
     components_stay_below_the_path(&release, bob, alice).await;
     others_may_only_label(&release).await;
     release.helm(&["uninstall", "moorline"]).expect("it is uninstalled");
@@ -208,11 +225,20 @@ fn every_address_in_a_sync_is_judged() {
     let mut found = Vec::new();
     addresses(spec, "object.spec", &mut found);
     found.sort();
-    let expect =
-        ["object.spec.render.helm.chart.url", "object.spec.source.git.url", "object.spec.source.oci.url"];
+    let expect = [
+        "object.spec.render.helm.chart.url",
+        "object.spec.source.git.url",
+        "object.spec.source.mounts.git.url",
+        "object.spec.source.mounts.oci.url",
+        "object.spec.source.oci.url",
+    ];
     assert_eq!(found, expect);
     let policy = super::programs::text("charts/moorline/templates/admission.yaml");
     for field in found {
-        assert!(policy.contains(&format!("[{field}]")), "the policy does not judge {field}");
+        let read = match field.strip_prefix("object.spec.source.mounts.") {
+            Some(inner) => format!("mount.{inner}"),
+            None => format!("[{field}]"),
+        };
+        assert!(policy.contains(&read), "the policy does not judge {field}");
     }
 }

@@ -66,7 +66,13 @@ impl Revision {
     /// Returns the revision of an artifact: its name has the tag, if there is one, and the digest.
     pub(crate) fn of_artifact(tag: Option<&str>, digest: Digest) -> Self {
         let name = tag.map_or_else(|| digest.to_string(), |tag| format!("{tag}@{digest}"));
-        Self { commit: ObjectHash::of_digest(digest), name: name.into(), tag: None, chart: None }
+        Self {
+            commit: ObjectHash::of_digest(digest),
+            name: name.into(),
+            tag: None,
+            chart: None,
+            mounts: Vec::new(),
+        }
     }
 
     /// Returns the digest of the manifest; none for a commit of a repository.
@@ -156,6 +162,7 @@ mod tests {
             name: "refs/heads/a".into(),
             tag: None,
             chart: None,
+            mounts: Vec::new(),
         };
         assert_eq!(branch.digest(), None);
     }

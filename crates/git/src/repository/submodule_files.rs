@@ -74,7 +74,13 @@ impl Repository {
                     continue;
                 }
             };
-            let revision = Revision { commit, name: commit.to_string().into(), tag: None, chart: None };
+            let revision = Revision {
+                commit,
+                name: commit.to_string().into(),
+                tag: None,
+                chart: None,
+                mounts: Vec::new(),
+            };
             // Holding them keeps their mirrors on disk.
             snapshot.submodule_repositories.push(module.clone());
             let told = |error| Error::Module { path: place.clone(), cause: Box::new(error) };
