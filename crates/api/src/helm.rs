@@ -60,7 +60,7 @@ pub struct HelmSpec {
     pub values: Map<String, Value>,
 
     /// Templates see an upgrade (`.Release.IsUpgrade`) instead of an installation, at each commit.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_upgrade: bool,
 
     /// Leave out the CustomResourceDefinitions in the chart's folder `crds`.
@@ -69,7 +69,7 @@ pub struct HelmSpec {
 
     /// Run the tests of the chart (`helm.sh/hook: test`) after everything else in each sync of a new commit; the sync fails if
     /// one fails. Otherwise they are left out.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub test_hooks: bool,
 
     /// The version of Kubernetes that templates see, such as 1.33; the server's if absent.
@@ -83,7 +83,7 @@ pub struct HelmSpec {
 /// An object with values of a chart.
 #[derive(Serialize, Deserialize, KubeSchema, Debug, Clone, PartialEq)]
 #[serde(rename_all = "camelCase")]
-#[x_kube(validation = Rule::new("!self.literal || has(self.targetPath)")
+#[x_kube(validation = Rule::new("!has(self.literal) || !self.literal || has(self.targetPath)")
     .message("set targetPath: literal says how the value for that path is read"))]
 pub struct HelmValuesFrom {
     /// ConfigMap or Secret. While a Secret is used, no object of the chart is quoted, because a template may have put a value into any of them.
@@ -111,11 +111,11 @@ pub struct HelmValuesFrom {
 
     /// Take the text for targetPath as it is. Otherwise it is read as by `helm --set`: true, numbers, null, {a,b} and backslashes have
     /// a meaning, and text in quotes is a string.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub literal: bool,
 
     /// If true, a missing object is ignored. Otherwise the Sync reports it and keeps the last values.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub optional: bool,
 }
 
