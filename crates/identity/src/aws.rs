@@ -5,6 +5,7 @@
 
 use jiff::Timestamp;
 
+use crate::endpoints::CloudEndpoints;
 use crate::exchange::{self, ExchangeError, ExchangeRequest, Method, Token};
 use crate::secret::SecretText;
 use crate::sigv4::{self, AwsCredentials, AwsScope};
@@ -71,10 +72,8 @@ impl AwsRole {
     }
 
     /// Builds the exchange of a ServiceAccount's token for credentials of the role.
-    pub fn assume(&self, token: &SecretText, session: &str) -> ExchangeRequest {
-        let plain =
-            |char: char| if char.is_ascii_alphanumeric() || "=,.@_-".contains(char) { char } else { '-' };
-        let session: String = session.chars().take(MAX_SESSION_LENGTH).map(plain).collect();
+    pub fn assume(&self, endpoints: &CloudEndpoints, token: &SecretText, session: &str) -> ExchangeRequest {
+        let session = session_name(session);
         let fields = [
             ("Action", "AssumeRoleWithWebIdentity"),
             ("Version", "2011-06-15"),
@@ -83,18 +82,52 @@ impl AwsRole {
             ("RoleSessionName", &session),
             ("WebIdentityToken", token.as_str()),
         ];
-        ExchangeRequest::form(format!("https://sts.{}.{}/", self.region, self.domain), &fields)
+        ExchangeRequest::form(self.sts(endpoints), &fields)
+    }
+
+    /// Builds the exchange of credentials for those of this role.
+    pub fn assume_by(
+        &self,
+        endpoints: &CloudEndpoints,
+        credentials: &AwsCredentials,
+        session: &str,
+        now: Timestamp,
+    ) -> Result<ExchangeRequest, ExchangeError> {
+        let session = session_name(session);
+        let fields = [
+            ("Action", "AssumeRole"),
+            ("Version", "2011-06-15"),
+            ("DurationSeconds", SESSION_SECONDS),
+            ("RoleArn", &self.arn),
+            ("RoleSessionName", &session),
+        ];
+        let mut request = ExchangeRequest::form(self.sts(endpoints), &fields);
+        let scope = AwsScope { region: &self.region, service: "sts" };
+        sigv4::sign(&mut request, credentials, scope, now)?;
+        Ok(request)
+    }
+
+    /// Returns the ARN of the role.
+    pub fn arn(&self) -> &str {
+        &self.arn
+    }
+
+    fn sts(&self, endpoints: &CloudEndpoints) -> String {
+        let public = || format!("https://sts.{}.{}", self.region, self.domain);
+        format!("{}/", endpoints.base("aws-sts", public))
     }
 
     /// Builds the request for a login of the account's registry.
     pub fn registry_login(
         &self,
+        endpoints: &CloudEndpoints,
         credentials: &AwsCredentials,
         now: Timestamp,
     ) -> Result<ExchangeRequest, ExchangeError> {
+        let public = || format!("https://api.ecr.{}.{}", self.region, self.domain);
         let mut request = ExchangeRequest {
             method: Method::Post,
-            url: format!("https://api.ecr.{}.{}/", self.region, self.domain),
+            url: format!("{}/", endpoints.base("aws-ecr", public)),
             headers: vec![
                 ("content-type", "application/x-amz-json-1.1".into()),
                 ("x-amz-target", "AmazonEC2ContainerRegistry_V20150921.GetAuthorizationToken".into()),
@@ -105,6 +138,21 @@ impl AwsRole {
         sigv4::sign(&mut request, credentials, scope, now)?;
         Ok(request)
     }
+}
+
+/// Returns the region of a registry, such as `123456789012.dkr.ecr.eu-central-1.amazonaws.com`.
+pub fn registry_region(host: &str) -> Option<&str> {
+    let (account, rest) = host.split_once(".dkr.ecr")?;
+    let (_, rest) = rest.strip_prefix("-fips").unwrap_or(rest).split_at_checked(1)?;
+    let region = rest.strip_suffix(".amazonaws.com").or_else(|| rest.strip_suffix(".amazonaws.com.cn"))?;
+    let is_account = account.len() == 12 && account.bytes().all(|byte| byte.is_ascii_digit());
+    (is_account && !region.contains('.')).then_some(region)
+}
+
+/// Returns the name of a session, as AWS allows it.
+fn session_name(text: &str) -> String {
+    let plain = |char: char| if char.is_ascii_alphanumeric() || "=,.@_-".contains(char) { char } else { '-' };
+    text.chars().take(MAX_SESSION_LENGTH).map(plain).collect()
 }
 
 /// Reads the credentials of a role, and the time at which they expire.
@@ -162,7 +210,7 @@ mod tests {
     #[test]
     fn a_role_is_assumed_in_its_own_region() {
         let role = AwsRole::new(ROLE, "eu-central-1").unwrap();
-        let request = role.assume(&"a.b.c".into(), "moorline/shop system");
+        let request = role.assume(&CloudEndpoints::default(), &"a.b.c".into(), "moorline/shop system");
         assert_eq!(request.url, "https://sts.eu-central-1.amazonaws.com/");
         assert_eq!(
             request.body.as_str(),
@@ -172,7 +220,44 @@ mod tests {
         );
         assert!(!format!("{request:?}").contains("a.b.c"));
         let china = AwsRole::new("arn:aws-cn:iam::123456789012:role/a", "cn-north-1").unwrap();
-        assert_eq!(china.assume(&"t".into(), "s").url, "https://sts.cn-north-1.amazonaws.com.cn/");
+        assert_eq!(
+            china.assume(&CloudEndpoints::default(), &"t".into(), "s").url,
+            "https://sts.cn-north-1.amazonaws.com.cn/"
+        );
+    }
+
+    #[test]
+    fn the_region_is_a_part_of_a_registrys_name() {
+        for (host, expect) in [
+            ("123456789012.dkr.ecr.eu-central-1.amazonaws.com", Some("eu-central-1")),
+            ("123456789012.dkr.ecr-fips.us-gov-west-1.amazonaws.com", Some("us-gov-west-1")),
+            ("123456789012.dkr.ecr.cn-north-1.amazonaws.com.cn", Some("cn-north-1")),
+            ("123456789012.dkr.ecr.eu-central-1.amazonaws.com.evil.example", None),
+            ("123456789012.dkr.ecr.evil.example", None),
+            ("123456789012.dkr.ecr", None),
+            ("a.dkr.ecr.eu-central-1.amazonaws.com", None),
+            ("123456789012.dkr.ecr.a.b.amazonaws.com", None),
+            ("ghcr.io", None),
+        ] {
+            assert_eq!(registry_region(host), expect, "{host}");
+        }
+    }
+
+    #[test]
+    fn a_role_is_assumed_by_credentials_and_elsewhere_if_the_operator_says_so() {
+        let role = AwsRole::new(ROLE, "eu-central-1").unwrap();
+        let credentials = AwsCredentials {
+            access_key: "AKIA1".to_owned(),
+            secret_key: "planted".into(),
+            session_token: None,
+        };
+        let endpoints = CloudEndpoints::new(["aws-sts=https://localhost:8443"]).unwrap();
+        let now = "2026-01-02T03:00:00Z".parse().unwrap();
+        let request = role.assume_by(&endpoints, &credentials, "moorline", now).unwrap();
+        assert_eq!(request.url, "https://localhost:8443/");
+        assert!(request.body.as_str().starts_with("Action=AssumeRole&Version="));
+        let (_, value) = request.headers.last().unwrap();
+        assert!(value.as_str().contains("Credential=AKIA1/20260102/eu-central-1/sts/aws4_request"));
     }
 
     #[test]
@@ -204,7 +289,7 @@ mod tests {
         assert_eq!(expires.to_string(), "2026-01-02T04:00:00Z");
         let role = AwsRole::new(ROLE, "eu-central-1").unwrap();
         let now = "2026-01-02T03:00:00Z".parse().unwrap();
-        let request = role.registry_login(&credentials, now).unwrap();
+        let request = role.registry_login(&CloudEndpoints::default(), &credentials, now).unwrap();
         let (name, value) = request.headers.last().unwrap();
         let signed = "SignedHeaders=content-type;host;x-amz-date;x-amz-security-token;x-amz-target, ";
         assert!(*name == "authorization" && value.as_str().contains(signed));

@@ -5,6 +5,7 @@
 
 use jiff::Timestamp;
 
+use crate::endpoints::CloudEndpoints;
 use crate::exchange::{self, ExchangeError, ExchangeRequest, Token};
 use crate::secret::SecretText;
 
@@ -24,25 +25,38 @@ pub const REGISTRY_USER: &str = "00000000-0000-0000-0000-000000000000";
 const MAX_HOST_LENGTH: usize = 253;
 
 /// A service of Azure, which is the scope of a token.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum AzureService {
     /// Repositories of Azure DevOps.
     DevOps,
     /// Container registries.
     Registry,
-    /// Key vaults.
-    KeyVault,
+    /// Key vaults of a domain, such as `vault.azure.net`.
+    KeyVault(Box<str>),
 }
 
 impl AzureService {
-    fn scope(self) -> &'static str {
+    /// Returns the scope of a token.
+    pub fn scope(&self) -> String {
         match self {
             // The id of Azure DevOps in each tenant.
-            Self::DevOps => "499b84ac-1321-427f-aa17-267ca6975798/.default",
-            Self::Registry => "https://containerregistry.azure.net/.default",
-            Self::KeyVault => "https://vault.azure.net/.default",
+            Self::DevOps => "499b84ac-1321-427f-aa17-267ca6975798/.default".to_owned(),
+            Self::Registry => "https://containerregistry.azure.net/.default".to_owned(),
+            Self::KeyVault(domain) => format!("https://{domain}/.default"),
         }
     }
+}
+
+/// True for a host with repositories of Azure DevOps.
+pub fn is_dev_ops(host: &str) -> bool {
+    let of_organization = host.strip_suffix(".visualstudio.com").is_some_and(|name| !name.is_empty());
+    host == "dev.azure.com" || of_organization
+}
+
+/// True for a host of a registry, such as `shop.azurecr.io`.
+pub fn is_registry(host: &str) -> bool {
+    let ends = [".azurecr.io", ".azurecr.cn", ".azurecr.us"];
+    ends.iter().any(|end| host.strip_suffix(end).is_some_and(|name| !name.is_empty()))
 }
 
 /// An application of Entra, as the annotations of a ServiceAccount name it.
@@ -62,17 +76,45 @@ impl AzureClient {
         }
     }
 
+    /// Returns client and tenant.
+    pub fn names(&self) -> [&str; 2] {
+        [&self.client, &self.tenant]
+    }
+
     /// Builds the exchange of a ServiceAccount's token for an access token of a service.
-    pub fn exchange_token(&self, token: &SecretText, service: AzureService) -> ExchangeRequest {
-        let fields = [
-            ("grant_type", "client_credentials"),
-            ("client_id", &self.client),
-            ("scope", service.scope()),
-            ("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"),
-            ("client_assertion", token.as_str()),
-        ];
-        let url = format!("https://login.microsoftonline.com/{}/oauth2/v2.0/token", self.tenant);
-        ExchangeRequest::form(url, &fields)
+    pub fn exchange_token(
+        &self,
+        endpoints: &CloudEndpoints,
+        token: &SecretText,
+        service: &AzureService,
+    ) -> ExchangeRequest {
+        let assertion = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
+        let proof = [("client_assertion_type", assertion), ("client_assertion", token.as_str())];
+        self.request(endpoints, service, &proof)
+    }
+
+    /// Builds the exchange of the application's secret for an access token of a service.
+    pub fn exchange_secret(
+        &self,
+        endpoints: &CloudEndpoints,
+        secret: &SecretText,
+        service: &AzureService,
+    ) -> ExchangeRequest {
+        self.request(endpoints, service, &[("client_secret", secret.as_str())])
+    }
+
+    fn request(
+        &self,
+        endpoints: &CloudEndpoints,
+        service: &AzureService,
+        proof: &[(&str, &str)],
+    ) -> ExchangeRequest {
+        let scope = service.scope();
+        let mut fields =
+            vec![("grant_type", "client_credentials"), ("client_id", &*self.client), ("scope", &*scope)];
+        fields.extend(proof);
+        let base = endpoints.base("azure-login", || "https://login.microsoftonline.com".to_owned());
+        ExchangeRequest::form(format!("{base}/{}/oauth2/v2.0/token", self.tenant), &fields)
     }
 }
 
@@ -88,12 +130,14 @@ pub fn read_token(status: u16, body: &[u8], now: Timestamp) -> Result<Token, Exc
 }
 
 /// Builds the exchange of an access token for the login of a registry, such as `shop.azurecr.io`.
-pub fn exchange_registry_token(host: &str, token: &SecretText) -> Result<ExchangeRequest, ExchangeError> {
-    let sound = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-.".contains(&byte);
-    let is_registry = [".azurecr.io", ".azurecr.cn", ".azurecr.us"]
-        .iter()
-        .any(|end| host.strip_suffix(end).is_some_and(|name| !name.is_empty()));
-    if !is_registry || host.len() > MAX_HOST_LENGTH || !host.bytes().all(sound) {
+pub fn exchange_registry_token(
+    endpoints: &CloudEndpoints,
+    host: &str,
+    token: &SecretText,
+) -> Result<ExchangeRequest, ExchangeError> {
+    let sound = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-.:".contains(&byte);
+    let is_known = is_registry(host) || endpoints.has_host("azure-registry", host);
+    if !is_known || host.len() > MAX_HOST_LENGTH || !host.bytes().all(sound) {
         return Err(ExchangeError::Input("the host is not a registry of Azure"));
     }
     let fields = [("grant_type", "access_token"), ("service", host), ("access_token", token.as_str())];
@@ -124,8 +168,8 @@ mod tests {
 
     #[test]
     fn a_token_is_for_one_service_and_a_registry_has_its_own() {
-        let client = AzureClient::new(CLIENT, TENANT).unwrap();
-        let request = client.exchange_token(&"a.b.c".into(), AzureService::DevOps);
+        let (public, client) = (CloudEndpoints::default(), AzureClient::new(CLIENT, TENANT).unwrap());
+        let request = client.exchange_token(&public, &"a.b.c".into(), &AzureService::DevOps);
         assert_eq!(request.url, format!("https://login.microsoftonline.com/{TENANT}/oauth2/v2.0/token"));
         let body = request.body.as_str();
         assert!(body.contains("&scope=499b84ac-1321-427f-aa17-267ca6975798%2F.default&"), "{body}");
@@ -133,7 +177,7 @@ mod tests {
         assert!(!format!("{request:?}").contains("a.b.c"));
         let now = "2026-01-02T03:00:00Z".parse().unwrap();
         let token = read_token(200, br#"{"access_token": "ey.x", "expires_in": "600"}"#, now).unwrap();
-        let request = exchange_registry_token("shop.azurecr.io", &token.value).unwrap();
+        let request = exchange_registry_token(&public, "shop.azurecr.io", &token.value).unwrap();
         assert_eq!(request.url, "https://shop.azurecr.io/oauth2/exchange");
         assert_eq!(
             request.body.as_str(),
@@ -141,6 +185,11 @@ mod tests {
         );
         let refresh = read_registry_token(200, br#"{"refresh_token": "r"}"#, &token).unwrap();
         assert_eq!((refresh.value.as_str(), refresh.lifetime(now).as_secs()), ("r", 600));
+        let vault = AzureService::KeyVault("vault.azure.cn".into());
+        let endpoints = CloudEndpoints::new(["azure-login=https://login.chinacloudapi.cn"]).unwrap();
+        let request = client.exchange_secret(&endpoints, &"planted".into(), &vault);
+        assert_eq!(request.url, format!("https://login.chinacloudapi.cn/{TENANT}/oauth2/v2.0/token"));
+        assert!(request.body.as_str().ends_with("vault.azure.cn%2F.default&client_secret=planted"));
     }
 
     #[test]
@@ -149,7 +198,10 @@ mod tests {
             assert!(AzureClient::new(client, tenant).is_err(), "{client} {tenant}");
         }
         for host in ["", ".azurecr.io", "evil.example", "azurecr.io.evil.example", "a.azurecr.io/x"] {
-            assert!(exchange_registry_token(host, &"t".into()).is_err(), "{host}");
+            assert!(
+                exchange_registry_token(&CloudEndpoints::default(), host, &"t".into()).is_err(),
+                "{host}"
+            );
         }
         let now = "2026-01-02T03:00:00Z".parse().unwrap();
         let token = Token { value: "t".into(), expires: now };

@@ -10,16 +10,21 @@
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
 pub mod aws;
+pub mod aws_kms;
 pub mod azure;
+pub mod azure_vault;
+mod endpoints;
 mod exchange;
 pub mod gcp;
+pub mod gcp_kms;
 pub mod github_app;
 mod secret;
 mod signing_key;
 pub mod sigv4;
 
+pub use endpoints::CloudEndpoints;
 pub use exchange::{
     ExchangeError, ExchangeRequest, MAX_ANSWER_BYTES, MAX_LIFETIME, MAX_TOKEN_BYTES, Method, Token, http_date,
 };
-pub use secret::SecretText;
+pub use secret::{SecretBytes, SecretText};
 pub use signing_key::SigningKey;

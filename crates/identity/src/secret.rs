@@ -1,7 +1,7 @@
 //! Text that is never printed and is wiped when it is dropped.
 //!
 //! In: a token, a key or a signed request.
-//! Out: [`SecretText`], which can be read, but not formatted.
+//! Out: [`SecretText`] and [`SecretBytes`], which can be read, but not formatted.
 
 use std::fmt;
 
@@ -32,5 +32,27 @@ impl From<&str> for SecretText {
 impl fmt::Debug for SecretText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("SecretText(..)")
+    }
+}
+
+/// A key in plain form.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SecretBytes(Zeroizing<Vec<u8>>);
+
+impl SecretBytes {
+    /// Takes over the bytes; they are wiped with the result.
+    pub fn new(bytes: Vec<u8>) -> Self {
+        Self(Zeroizing::new(bytes))
+    }
+
+    /// Returns the bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for SecretBytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SecretBytes(..)")
     }
 }

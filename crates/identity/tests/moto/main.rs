@@ -4,13 +4,18 @@
 //! `INITIAL_NO_AUTH_ACTION_COUNT=5`, by which it checks all signatures after the first requests.
 //! Out: nothing; the test is ignored unless it is asked for.
 
+use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use moorline_identity::aws::{AwsRole, read_credentials, read_registry_login};
+use moorline_identity::aws_kms::AwsKey;
 use moorline_identity::sigv4::{AwsCredentials, AwsScope, sign};
-use moorline_identity::{ExchangeRequest, Method};
+use moorline_identity::{CloudEndpoints, ExchangeRequest, Method, SecretText};
+use serde_json::{Value, json};
 
 /// Requests that need no signature: the setup, and the exchange itself.
 const SETUP_REQUESTS: usize = 5;
@@ -68,33 +73,63 @@ fn moto_accepts_what_is_sent_to_aws() {
     let role = AwsRole::new("arn:aws:iam::123456789012:role/shop", "eu-central-1").unwrap();
     let mut last = None;
     for _ in 2..SETUP_REQUESTS {
-        let (status, body) = send(&role.assume(&"a.b.c".into(), "moorline"));
+        let (status, body) = send(&role.assume(&CloudEndpoints::default(), &"a.b.c".into(), "moorline"));
         last = Some(read_credentials(status, &body).unwrap());
     }
     let (credentials, expires) = last.unwrap();
     let left = expires.as_second() - Timestamp::now().as_second();
     assert!((3500..=3600).contains(&left), "{left} s");
 
-    let (status, body) = send(&role.registry_login(&credentials, Timestamp::now()).unwrap());
+    let (status, body) =
+        send(&role.registry_login(&CloudEndpoints::default(), &credentials, Timestamp::now()).unwrap());
     let login = read_registry_login(status, &body).unwrap();
     // In moto, it expired years ago.
     assert!(!login.value.as_str().is_empty());
 
     let other = AwsCredentials { secret_key: "wrong".into(), ..credentials.clone() };
-    let (status, body) = send(&role.registry_login(&other, Timestamp::now()).unwrap());
+    let (status, body) =
+        send(&role.registry_login(&CloudEndpoints::default(), &other, Timestamp::now()).unwrap());
     assert!(status >= 400, "another key is refused: {}", String::from_utf8_lossy(&body));
 
+    decrypts_a_data_key(&credentials);
+}
+
+/// Sends a signed request to KMS, and returns the answer.
+fn kms(credentials: &AwsCredentials, action: &str, body: &Value) -> Value {
     let mut request = ExchangeRequest {
         method: Method::Post,
         url: "https://kms.eu-central-1.amazonaws.com/".to_owned(),
         headers: vec![
             ("content-type", "application/x-amz-json-1.1".into()),
-            ("x-amz-target", "TrentService.ListKeys".into()),
+            ("x-amz-target", SecretText::new(format!("TrentService.{action}"))),
         ],
-        body: "{}".into(),
+        body: SecretText::new(body.to_string()),
     };
     let scope = AwsScope { region: "eu-central-1", service: "kms" };
-    sign(&mut request, &credentials, scope, Timestamp::now()).unwrap();
+    sign(&mut request, credentials, scope, Timestamp::now()).unwrap();
     let (status, body) = send(&request);
     assert_eq!(status, 200, "{}", String::from_utf8_lossy(&body));
+    serde_json::from_slice(&body).unwrap()
+}
+
+/// A data key that moto encrypted is decrypted, with its context and by its key alone.
+fn decrypts_a_data_key(credentials: &AwsCredentials) {
+    let [arn, other] = [(); 2].map(|()| {
+        let created = kms(credentials, "CreateKey", &json!({}));
+        created["KeyMetadata"]["Arn"].as_str().unwrap().to_owned()
+    });
+    let context = BTreeMap::from([("app".to_owned(), "shop".to_owned())]);
+    let plain = json!({"KeyId": arn, "Plaintext": STANDARD.encode([7; 32]), "EncryptionContext": context});
+    let encrypted = kms(credentials, "Encrypt", &plain);
+    let encrypted = encrypted["CiphertextBlob"].as_str().unwrap();
+    let ask = |arn: &str, context: &BTreeMap<String, String>| {
+        let key = AwsKey::new(arn).unwrap();
+        let public = CloudEndpoints::default();
+        let request = key.decrypt(&public, (encrypted, context), credentials, Timestamp::now()).unwrap();
+        let (status, body) = send(&request);
+        key.read_data_key(status, &body)
+    };
+    assert_eq!(ask(&arn, &context).unwrap().as_bytes(), &[7; 32]);
+    assert!(ask(&arn, &BTreeMap::new()).is_err(), "without its context");
+    assert!(ask(&other, &context).is_err(), "by another key");
 }
