@@ -22,19 +22,29 @@ pub(super) fn convert_decryption(old: &OldResource<'_>, draft: &mut SyncBuilder)
         return draft
             .refuse("spec.decryption.provider", format!("only sops is supported, and this is {provider}"));
     }
-    if is_set(&decryption["serviceAccountName"]) {
-        let why =
-            "keys of a cloud are not asked for: encrypt the files for a key of age, too, and name its Secret";
-        return draft.refuse("spec.decryption.serviceAccountName", why);
-    }
-    if secret.is_empty() {
+    let account = text(decryption, "/serviceAccountName");
+    if secret.is_empty() && account.is_empty() {
         let why = "the keys of Flux's controller are not read: put them into a Secret beside the Sync, and name it in secretRef";
         return draft.refuse("spec.decryption", why);
     }
     let (own, namespace) = (text(old.body, "/metadata/namespace"), draft.requested.sync.namespace.clone());
     if own != &*namespace {
-        let why = format!("keys are read in {namespace}, where the Sync is: copy Secret {secret} from {own}");
-        draft.mark_lost("spec.decryption.secretRef", why);
+        for (field, kind, name) in
+            [("secretRef", "Secret", secret), ("serviceAccountName", "ServiceAccount", account)]
+        {
+            if !name.is_empty() {
+                let why =
+                    format!("keys are read in {namespace}, where the Sync is: copy {kind} {name} from {own}");
+                draft.mark_lost(format!("spec.decryption.{field}"), why);
+            }
+        }
     }
-    draft.spec["decryption"] = json!({"sops": {"secretRef": {"name": secret}}});
+    let mut sops = json!({});
+    if !secret.is_empty() {
+        sops["secretRef"] = json!({"name": secret});
+    }
+    if !account.is_empty() {
+        sops["serviceAccountName"] = json!(account);
+    }
+    draft.spec["decryption"] = json!({"sops": sops});
 }

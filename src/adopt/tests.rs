@@ -468,6 +468,10 @@ fn the_secret_with_the_keys_is_carried_over() {
     let copied =
         found.lost.iter().find(|lost| &*lost.field == "spec.decryption.secretRef").expect("it is named");
     assert!(copied.why.contains("copy Secret sops-age from flux-system"), "{}", copied.why);
+    let decryption = json!({"provider": "sops", "serviceAccountName": "decrypter"});
+    let found =
+        flux_with(json!({"decryption": decryption}), Some(repository("flux-system", json!({}))), None);
+    assert_eq!(found.sync["spec"]["decryption"], json!({"sops": {"serviceAccountName": "decrypter"}}));
 }
 
 #[test]
@@ -475,10 +479,6 @@ fn what_flux_renders_otherwise_is_refused() {
     for (spec, refused) in [
         (json!({"decryption": {"provider": "sops"}}), "spec.decryption"),
         (json!({"decryption": {"provider": "other"}}), "spec.decryption.provider"),
-        (
-            json!({"decryption": {"provider": "sops", "secretRef": {"name": "a"}, "serviceAccountName": "b"}}),
-            "spec.decryption.serviceAccountName",
-        ),
         (json!({"kubeConfig": {"secretRef": {"name": "a"}}}), "spec.kubeConfig"),
         (json!({"images": [{"name": "a"}]}), "spec.images[0]"),
         (

@@ -14,6 +14,7 @@ use super::{Streams, sanitize};
 use crate::api::{SyncName, ValuesKind};
 use crate::cluster::{Cluster, Connection};
 use crate::controller::spec::Verification;
+use crate::controller::spec::identity::cloud_accounts;
 use crate::desired::Scopes;
 use crate::metrics::Metrics;
 use crate::object::ObjectId;
@@ -91,7 +92,14 @@ fn of_path(path: &Path, arguments: &RbacArgs, streams: &mut Streams<'_>) -> anyh
     let parts = [namespace, account.unwrap_or(&daemon.name), &slug(path)];
     let role =
         ["moorline"].into_iter().chain(parts).filter(|part| !part.is_empty()).collect::<Vec<_>>().join("-");
-    let who = SyncAccess { namespace, account, secrets: Vec::new(), daemon: &daemon, role };
+    let who = SyncAccess {
+        namespace,
+        account,
+        secrets: Vec::new(),
+        identities: BTreeSet::new(),
+        daemon: &daemon,
+        role,
+    };
     let mut rights = Permissions::for_sync(&desired, PluralNames::default());
     if account.is_some() {
         rights = rights.with_field_manager(namespace, None);
@@ -115,6 +123,8 @@ struct SyncAccess<'a> {
     account: Option<&'a str>,
     /// The Secrets that the Sync names.
     secrets: Vec<&'a str>,
+    /// The ServiceAccounts whose tokens are exchanged at a cloud.
+    identities: BTreeSet<&'a str>,
     daemon: &'a SyncName,
     /// The name of the roles.
     role: String,
@@ -156,7 +166,12 @@ async fn of_sync(
     let secrets = named.filter(|_| name.namespace != daemon.namespace).collect();
     let (account, role) =
         (valid_spec.service_account.as_deref(), format!("moorline-sync-{}-{}", name.namespace, name.name));
-    let who = SyncAccess { namespace: &name.namespace, account, secrets, daemon: &daemon, role };
+    // Without an account, the daemon exchanges tokens of its own.
+    let of_daemon = (name.namespace == daemon.namespace).then_some(&*daemon.name);
+    let identities: BTreeSet<&str> =
+        cloud_accounts(valid_spec).filter_map(|named| named.or(account).or(of_daemon)).collect();
+    let asked_for = identities.clone();
+    let who = SyncAccess { namespace: &name.namespace, account, secrets, identities, daemon: &daemon, role };
     let mut rights = Permissions::for_sync(&inspected.desired, plurals);
     if account.is_some() {
         rights = rights.with_field_manager(&name.namespace, Some(&name.name));
@@ -165,6 +180,9 @@ async fn of_sync(
     let is_asked = account.is_some() && name.namespace != daemon.namespace;
     for secret in logins.into_iter().filter(|_| is_asked) {
         rights = rights.with_get(&name.namespace, "secrets", secret);
+    }
+    for other in asked_for.into_iter().filter(|named| account.is_some_and(|account| account != *named)) {
+        rights = rights.with_token(&name.namespace, other);
     }
     for kind in [ValuesKind::ConfigMap, ValuesKind::Secret] {
         let named = valid_spec.values_sources().filter(|values| values.kind == kind);
@@ -175,7 +193,7 @@ async fn of_sync(
     let roots = roots.chain(mounts().map(|source| &source.verify)).flatten();
     rights = rights.with_read(&name.namespace, "configmaps", roots.filter_map(Verification::config_map));
     if let Some(decryption) = &valid_spec.decryption {
-        rights = rights.with_read(&name.namespace, "secrets", [&*decryption.secret]);
+        rights = rights.with_read(&name.namespace, "secrets", decryption.secret.as_deref());
     }
     let roles = documents(&rights, &who, streams);
     let namespaces = missing_namespaces(&cluster, &roles).await;
@@ -224,7 +242,7 @@ fn documents(rights: &Permissions, who: &SyncAccess<'_>, streams: &mut Streams<'
         },
         None => RoleSubject { role: who.role.as_str().into(), ..daemon.clone() },
     };
-    let of_daemon = daemon_manifests(who.account, &who.secrets, who.namespace, &daemon);
+    let of_daemon = daemon_manifests(who.account, &who.secrets, &who.identities, who.namespace, &daemon);
     roles(rights, &subject).into_iter().chain(of_daemon).collect()
 }
 

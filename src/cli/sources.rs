@@ -5,7 +5,9 @@
 
 use crate::cluster::Connection;
 use crate::settings::{Settings, parse_bytes};
-use crate::source::{AllowList, HostPolicy, Memory, Proxy, RegistryMirrors, Repositories};
+use crate::source::{
+    AllowList, CloudEndpoints, Error, HostPolicy, Memory, Proxy, RegistryMirrors, Repositories, set_clouds,
+};
 
 /// Opens the store. With `means_own` servers on the loopback interface are allowed: the user named
 /// one repository, or runs an API server in this process.
@@ -28,5 +30,8 @@ pub(super) async fn sources(
     let mirrors = settings.registry_mirrors.iter();
     let mirrors = mirrors.map(|(registry, mirrors)| (&**registry, mirrors.iter().map(|mirror| &**mirror)));
     repositories.use_mirrors(RegistryMirrors::new("registryMirrors", mirrors)?);
+    let problem = "has an entry that is not a known name and its value; write for example aws-sts=https://sts.example.com";
+    let clouds = CloudEndpoints::new(settings.cloud_endpoints.iter().map(|entry| &**entry));
+    set_clouds(&repositories, clouds.ok_or(Error::Setting { setting: "cloudEndpoints", problem })?);
     Ok((repositories, allowed))
 }

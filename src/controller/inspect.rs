@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use super::cloud_identity::{TokenClusters, chart_identity, source_credentials};
 use super::peers::latest_revisions::LatestRevisions;
 use super::reconcile::decryption_keys;
 use super::reconcile::mounts::{MountSource, name_mount};
@@ -106,10 +107,11 @@ pub async fn render_sync(
     let valid_spec = validate_within(name, &spec, disk).map_err(refuse)?;
     cluster.discovery().ensure().await.map_err(|failure| cluster_error(&failure))?;
     let valid_spec = substitution_values::filled(cluster, name, valid_spec).await?;
-    let valid_spec = decryption_keys::filled(cluster, name, valid_spec).await?;
+    let clusters = TokenClusters { daemon: cluster, asker: cluster };
+    let valid_spec = decryption_keys::filled(clusters, name, valid_spec).await?;
     let credentials = match &valid_spec.secret {
         Some(secret) => credentials(cluster, &name.namespace, secret, &valid_spec.address).await?,
-        None => Credentials::default(),
+        None => source_credentials(repositories, clusters, name, &valid_spec)?.unwrap_or_default(),
     };
     let repository = repositories.repository(&valid_spec.address, "", &credentials).map_err(source_error)?;
     let by = clock::now() + valid_spec.timeout;
@@ -139,7 +141,7 @@ pub async fn render_sync(
             let data = self::secret(cluster, &name.namespace, secret).await?;
             ChartLogin::from_secret(name, secret, data, chart)?
         }
-        (Some(_) | None, _) => ChartLogin::default(),
+        (Some(_) | None, _) => chart_identity(repositories, clusters, name, &valid_spec)?.unwrap_or_default(),
     };
     let revision = match valid_spec.chart.as_ref().filter(|chart| chart.pinned().is_none()) {
         Some(chart) => {

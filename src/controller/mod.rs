@@ -8,6 +8,7 @@
 
 pub mod apply;
 mod cache_losses;
+mod cloud_identity;
 pub mod deletion;
 pub mod inspect;
 pub mod key_manager;

@@ -9,8 +9,7 @@ use std::sync::Arc;
 use moorline_sops::{Format, KeyHolder, SecretBytes, SopsError};
 
 use super::DecryptionKeys;
-use super::vault::{Refusals, VaultHolder};
-use crate::source::TransitCiphertext;
+use super::services::{Refusals, ServiceHolder, WantedKey};
 use crate::tree::{DecryptedBytes, FileTree, MemoryLimitError, TreeEntry};
 
 /// Memory for the parts of an encrypted file, for each of its bytes.
@@ -25,7 +24,7 @@ pub struct DecryptedFiles {
     /// The tree.
     pub tree: FileTree,
     /// Data keys that servers have to be asked for. The files that need them stay encrypted.
-    pub wanted: BTreeSet<TransitCiphertext>,
+    pub wanted: BTreeSet<WantedKey>,
 }
 
 /// Decrypts every file of a tree that SOPS encrypted. `refusals` has the data keys that servers
@@ -35,9 +34,9 @@ pub fn decrypt_files(
     keys: &DecryptionKeys,
     refusals: &Refusals,
 ) -> Result<DecryptedFiles, MemoryLimitError> {
-    let vault = VaultHolder::new(keys.vault(), refusals);
+    let services = ServiceHolder::new(keys.services(), refusals);
     let mut holders = keys.holders();
-    holders.push(&vault);
+    holders.push(&services);
     let (mut entries, mut wanted) = (Vec::new(), BTreeSet::new());
     for (path, entry) in tree.entries() {
         let TreeEntry::File(bytes) = entry else { continue };
@@ -57,12 +56,12 @@ pub fn decrypt_files(
                 TreeEntry::Decrypted(DecryptedBytes::new(plain.as_bytes()))
             }
             Err(error) => {
-                wanted.append(&mut vault.take_wanted());
+                wanted.append(&mut services.take_wanted());
                 TreeEntry::Encrypted { bytes: Arc::clone(bytes), error: error.to_string().into() }
             }
         };
         // Of a file that another key opened, no server is asked.
-        vault.take_wanted();
+        services.take_wanted();
         entries.push((Box::from(path), entry));
     }
     let tree = match entries.is_empty() {

@@ -1,16 +1,18 @@
 //! Keys that decrypt files, from the Secret of a Sync or from a user.
 //!
 //! In: the entries of a Secret, named as Flux names them: `NAME.agekey`, `NAME.asc`,
-//! `sops.vault-token`. Out: [`DecryptionKeys`], which cannot be formatted. Two of them are equal if
-//! their entries are equal.
+//! `sops.vault-token`, `sops.aws-kms`, `sops.gcp-kms`, `sops.azure-kv`; a ServiceAccount.
+//! Out: [`DecryptionKeys`], which cannot be formatted. Two of them are equal if their entries and
+//! accounts are equal.
 
 use std::fmt;
 
-use moorline_sops::{AgeIdentities, KeyHolder, KeyRefusal, KeySource, OpenPgpKeys, SecretBytes};
+use moorline_sops::{AgeIdentities, KeyHolder, OpenPgpKeys};
 use sha2::{Digest as _, Sha256};
 
-use super::vault::VaultKeys;
-use crate::source::TransitLogin;
+use super::cloud_entries;
+use super::services::ServiceKeys;
+use crate::source::{AccountName, CloudAccount, TransitLogin};
 
 /// Ending of an entry with identities of age.
 const AGE: &str = ".agekey";
@@ -18,6 +20,10 @@ const AGE: &str = ".agekey";
 const OPEN_PGP: &str = ".asc";
 /// Entry with a token of Vault.
 const VAULT: &str = "sops.vault-token";
+/// Entries with credentials of clouds.
+const AWS: &str = "sops.aws-kms";
+const GCP: &str = "sops.gcp-kms";
+const AZURE: &str = "sops.azure-kv";
 /// Entry with the certificates by which Vault is recognised.
 const AUTHORITIES: &str = "ca.crt";
 /// Most bytes of one entry.
@@ -29,7 +35,7 @@ const MAX_ENTRIES: usize = 100;
 pub struct DecryptionKeys {
     age: Vec<AgeIdentities>,
     openpgp: Vec<OpenPgpKeys>,
-    vault: Option<VaultKeys>,
+    services: ServiceKeys,
     /// Digest of all entries.
     digest: [u8; 32],
 }
@@ -39,7 +45,7 @@ pub struct DecryptionKeys {
 pub enum KeyEntryError {
     /// No entry has the name of a key.
     #[error(
-        "it has no key: name an entry with identities of age NAME{AGE}, one with OpenPGP keys NAME{OPEN_PGP}, and one with a token of Vault {VAULT}"
+        "it has no key: name an entry with identities of age NAME{AGE}, one with OpenPGP keys NAME{OPEN_PGP}, one with a token of Vault {VAULT}, and those with credentials of clouds {AWS}, {GCP} and {AZURE}"
     )]
     None,
     /// There are too many entries.
@@ -61,6 +67,9 @@ enum EntryKind {
     Age,
     OpenPgp,
     VaultToken,
+    Aws,
+    Gcp,
+    Azure,
     Authorities,
 }
 
@@ -70,6 +79,9 @@ impl EntryKind {
             () if name.ends_with(AGE) => Some(Self::Age),
             () if name.ends_with(OPEN_PGP) => Some(Self::OpenPgp),
             () if name == VAULT => Some(Self::VaultToken),
+            () if name == AWS => Some(Self::Aws),
+            () if name == GCP => Some(Self::Gcp),
+            () if name == AZURE => Some(Self::Azure),
             () if name == AUTHORITIES => Some(Self::Authorities),
             () => None,
         }
@@ -92,8 +104,30 @@ impl DecryptionKeys {
         Self::read(files.into_iter().map(|(name, bytes)| (name, EntryKind::Age, bytes)).collect())
     }
 
+    /// Returns no keys but those that clouds decrypt for a ServiceAccount.
+    pub fn of_account(account: CloudAccount) -> Self {
+        let (age, openpgp) = (Vec::new(), Vec::new());
+        Self { age, openpgp, services: ServiceKeys::default(), digest: [0; 32] }.with_account(account)
+    }
+
+    /// Returns the keys with a ServiceAccount for clouds of which the Secret has no credentials.
+    pub fn with_account(mut self, account: CloudAccount) -> Self {
+        let AccountName { namespace, name, asker } = account.name();
+        let mut digest = Sha256::new();
+        digest.update(self.digest);
+        for part in [Some(namespace), name.as_ref(), asker.as_ref()] {
+            let part = part.map(|part| part.as_bytes()).unwrap_or_default();
+            digest.update((part.len() as u64).to_be_bytes());
+            digest.update(part);
+        }
+        self.digest = digest.finalize().into();
+        self.services.clouds.account = Some(account);
+        self
+    }
+
     fn read(mut entries: Vec<(&str, EntryKind, &[u8])>) -> Result<Self, KeyEntryError> {
-        let mut keys = Self { age: Vec::new(), openpgp: Vec::new(), vault: None, digest: [0; 32] };
+        let services = ServiceKeys::default();
+        let mut keys = Self { age: Vec::new(), openpgp: Vec::new(), services, digest: [0; 32] };
         let (mut token, mut authorities) = (None, None);
         let mut digest = Sha256::new();
         entries.sort_unstable();
@@ -125,6 +159,15 @@ impl DecryptionKeys {
                     }
                     token = Some(text.to_owned());
                 }
+                EntryKind::Aws => {
+                    keys.services.clouds.aws = Some(cloud_entries::aws(text).map_err(unusable)?)
+                }
+                EntryKind::Gcp => {
+                    keys.services.clouds.gcp = Some(cloud_entries::gcp(text).map_err(unusable)?)
+                }
+                EntryKind::Azure => {
+                    keys.services.clouds.azure = Some(cloud_entries::azure(text).map_err(unusable)?);
+                }
                 EntryKind::Authorities => authorities = Some(bytes.to_vec()),
             }
             for part in [name.as_bytes(), bytes] {
@@ -132,37 +175,21 @@ impl DecryptionKeys {
                 digest.update(part);
             }
         }
-        keys.vault = token.map(|token| VaultKeys::new(TransitLogin::new(token, authorities)));
+        keys.services.vault = token.map(|token| TransitLogin::new(token, authorities));
         keys.digest = digest.finalize().into();
         Ok(keys)
     }
 
-    /// The token of Vault, and the data keys that it has decrypted.
-    pub fn vault(&self) -> Option<&VaultKeys> {
-        self.vault.as_ref()
+    /// The logins for servers, and the data keys that these have decrypted.
+    pub fn services(&self) -> &ServiceKeys {
+        &self.services
     }
 
     /// Returns the holders of the keys that need no server, in the order in which they are asked.
     pub(super) fn holders(&self) -> Vec<&dyn KeyHolder> {
         let age = self.age.iter().map(|identities| -> &dyn KeyHolder { identities });
         let openpgp = self.openpgp.iter().map(|keys| -> &dyn KeyHolder { keys });
-        age.chain(openpgp).chain([&Unserved as &dyn KeyHolder]).collect()
-    }
-}
-
-/// Names the kinds of keys that nothing here serves.
-struct Unserved;
-
-impl KeyHolder for Unserved {
-    fn decrypt(&self, source: &KeySource) -> Result<Option<SecretBytes>, KeyRefusal> {
-        let kind = match source {
-            KeySource::AwsKms { .. } => "AWS KMS",
-            KeySource::GcpKms { .. } => "Google Cloud KMS",
-            KeySource::AzureKeyVault { .. } => "Azure Key Vault",
-            KeySource::HuaweiKms { .. } => "Huawei Cloud KMS",
-            _ => return Ok(None),
-        };
-        Err(KeyRefusal(format!("{kind} is not served; encrypt the file for a key of age, too")))
+        age.chain(openpgp).collect()
     }
 }
 
@@ -197,6 +224,8 @@ mod tests {
         assert_eq!(read(&[("password", "hunter2")]), Err(KeyEntryError::None.to_string()));
         let told = read(&[("a.agekey", "hunter2")]).unwrap_err();
         assert_eq!(told, "a.agekey: line 1: this is not an identity of age (AGE-SECRET-KEY-1…)");
+        let told = read(&[("sops.aws-kms", "hunter2")]).unwrap_err();
+        assert_eq!(told, "sops.aws-kms: it is no mapping of names to values");
         let told = read(&[("a.agekey", KEY)]).unwrap_err();
         assert!(!told.contains("QQPQYZ"), "{told}");
     }

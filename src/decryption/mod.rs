@@ -4,10 +4,11 @@
 //! so that every reader of the tree sees them decrypted. A file that cannot be decrypted keeps the
 //! reason, which only its reader meets: a file for others among them breaks no render.
 
+mod cloud_entries;
 mod decrypt_files;
 mod keys;
-mod vault;
+mod services;
 
 pub use decrypt_files::{DecryptedFiles, decrypt_files};
 pub use keys::{DecryptionKeys, KeyEntryError};
-pub use vault::{Refusals, VaultKeys};
+pub use services::{Refusals, ServiceKeys, WantedKey};

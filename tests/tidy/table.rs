@@ -65,7 +65,7 @@ pub(crate) const TABLE: [Row; 42] = [
     row(2, "sandbox/schema",         Pure,  Only(&["cel", "core"])),
     row(2, "settings",               Pure,  Only(&["core"])),
     row(2, "sops",                   Pure,  Only(&["yaml"])),
-    row(3, "decryption",             Shell, Only(&["core", "git", "sops"])),
+    row(3, "decryption",             Shell, Only(&["core", "yaml", "git", "sops"])),
     row(3, "engine/desired",         Pure,  Only(&["api", "core", "engine/proof", "managed-fields", "yaml", "render"])),
     row(3, "helm",                   Shell, Only(&["core", "runtime", "yaml", "render"])),
     row(3, "sandbox/cel_rules",      Pure,  Only(&["cel", "sandbox/schema"])),

@@ -15,7 +15,7 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{OciSource, SourceMount};
+use super::{GitProvider, OciSource, SourceMount};
 
 /// Source of the manifests: a Git repository or an artifact.
 #[derive(Serialize, Deserialize, KubeSchema, Debug, Clone, PartialEq)]
@@ -47,7 +47,16 @@ pub struct Source {
     .field_path(".verify"),
     validation = Rule::new("!has(self.verify) || self.verify.mode != 'HEAD' || !has(self.ref) || !has(self.ref.semver)")
     .message("use mode Tag or TagAndHEAD with ref.semver: with HEAD, everyone who may push could tag an old signed commit with any version")
-    .field_path(".verify"))]
+    .field_path(".verify"),
+    validation = Rule::new("!has(self.provider) || self.url.startsWith('https://')")
+    .message("use https:// in the URL: the provider gives a login for https only")
+    .field_path(".url"),
+    validation = Rule::new("!has(self.provider) || !has(self.secretRef)")
+    .message("write either provider or secretRef: the provider gives a login without a Secret")
+    .field_path(".provider"),
+    validation = Rule::new("!has(self.serviceAccountName) || has(self.provider)")
+    .message("write provider, too: it exchanges the tokens of this ServiceAccount")
+    .field_path(".serviceAccountName"))]
 pub struct GitSource {
     /// `https://host/path`, `ssh://user@host/path` or `user@host:path`, without user and password for https, which
     /// belong in a Secret.
@@ -81,6 +90,17 @@ pub struct GitSource {
     /// The Secret in the Sync's namespace with the credentials for the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret_ref: Option<SecretRef>,
+
+    /// A cloud that gives the login, in exchange for a token of a ServiceAccount: Azure for Azure DevOps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider: Option<GitProvider>,
+
+    /// The ServiceAccount in the Sync's namespace whose tokens the provider accepts; defaults to spec.serviceAccountName.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 253))]
+    #[x_kube(validation = Rule::new("self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')")
+        .message("write the name of a ServiceAccount in the Sync's own namespace, such as puller"))]
+    pub service_account_name: Option<String>,
 
     /// Only revisions with a trusted signature are applied, and of a branch only descendants of the applied commit. If a revision
     /// is refused, the status reports it, and the last accepted revision is held.

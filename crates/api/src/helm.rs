@@ -15,6 +15,7 @@ use serde_json::{Map, Value};
 
 use crate::artifact_verification::ArtifactVerification;
 use crate::git::SecretRef;
+use crate::identity::CloudProvider;
 use crate::substitute::ValuesKind;
 
 /// How a chart is rendered.
@@ -131,7 +132,16 @@ pub struct HelmValuesFrom {
     validation = Rule::new("!has(self.verify) || self.url.startsWith('oci://')")
     .message("remove verify: only charts in registries (oci://) have signatures that can be verified"),
     validation = Rule::new("!has(self.verify) || !has(self.digest)")
-    .message("write verify or digest: a digest stands for one content already, whoever signed it"))]
+    .message("write verify or digest: a digest stands for one content already, whoever signed it"),
+    validation = Rule::new("!has(self.provider) || self.url.startsWith('oci://')")
+    .message("use oci:// in the URL: the provider gives a login for registries only")
+    .field_path(".url"),
+    validation = Rule::new("!has(self.provider) || !has(self.secretRef)")
+    .message("write either provider or secretRef: the provider gives a login without a Secret")
+    .field_path(".provider"),
+    validation = Rule::new("!has(self.serviceAccountName) || has(self.provider)")
+    .message("write provider, too: it exchanges the tokens of this ServiceAccount")
+    .field_path(".serviceAccountName"))]
 pub struct ChartSource {
     /// A repository of charts, such as `https://charts.example.com`, or a chart in a registry, such as
     /// `oci://registry.example.com/charts/shop`.
@@ -176,6 +186,17 @@ pub struct ChartSource {
     /// Dependencies of the chart are not verified.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verify: Option<ArtifactVerification>,
+
+    /// The cloud that gives the login for a registry, in exchange for a token of a ServiceAccount.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider: Option<CloudProvider>,
+
+    /// The ServiceAccount in the Sync's namespace whose tokens the provider accepts; defaults to spec.serviceAccountName.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 253))]
+    #[x_kube(validation = Rule::new("self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')")
+        .message("write the name of a ServiceAccount in the Sync's own namespace, such as puller"))]
+    pub service_account_name: Option<String>,
 }
 
 /// Schema of a mapping whose content only the chart knows.

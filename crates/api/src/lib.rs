@@ -33,6 +33,8 @@ mod helm;
 #[cfg(feature = "crd")]
 mod history;
 #[cfg(feature = "crd")]
+mod identity;
+#[cfg(feature = "crd")]
 mod kustomize;
 mod moves;
 #[cfg(feature = "crd")]
@@ -74,6 +76,8 @@ pub use health::{HealthRule, HealthSpec};
 pub use helm::{ChartSource, HelmSpec, HelmValuesFrom};
 #[cfg(feature = "crd")]
 pub use history::{ChangeCounts, HistoryEntry, MAX_HISTORY};
+#[cfg(feature = "crd")]
+pub use identity::{CloudProvider, GitProvider};
 #[cfg(feature = "crd")]
 pub use kustomize::{AnnotationText, KustomizeImage, KustomizePatch, KustomizeSpec, LabelText, PatchTarget};
 pub use moves::{MOVES_TO_ANNOTATION, parse_moves_to};

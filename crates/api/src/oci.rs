@@ -13,12 +13,18 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{ArtifactVerification, SecretRef};
+use super::{ArtifactVerification, CloudProvider, SecretRef};
 
 /// An artifact of an OCI registry that holds manifests, such as one that `moorline push`, `flux push artifact` or `oras push`
 /// made.
 #[derive(Serialize, Deserialize, KubeSchema, Debug, Clone, PartialEq)]
 #[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("!has(self.provider) || !has(self.secretRef)")
+    .message("write either provider or secretRef: the provider gives a login without a Secret")
+    .field_path(".provider"),
+    validation = Rule::new("!has(self.serviceAccountName) || has(self.provider)")
+    .message("write provider, too: it exchanges the tokens of this ServiceAccount")
+    .field_path(".serviceAccountName"))]
 pub struct OciSource {
     /// `oci://host/path` of the repository in the registry, without a tag.
     #[schemars(length(min = 1, max = 2048))]
@@ -51,6 +57,17 @@ pub struct OciSource {
     /// it, and the last accepted revision is held.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verify: Option<ArtifactVerification>,
+
+    /// The cloud that gives the login, in exchange for a token of a ServiceAccount.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider: Option<CloudProvider>,
+
+    /// The ServiceAccount in the Sync's namespace whose tokens the provider accepts; defaults to spec.serviceAccountName.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 253))]
+    #[x_kube(validation = Rule::new("self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')")
+        .message("write the name of a ServiceAccount in the Sync's own namespace, such as puller"))]
+    pub service_account_name: Option<String>,
 
     /// The layer with the files; defaults to the only layer of the artifact.
     #[serde(default, skip_serializing_if = "Option::is_none")]

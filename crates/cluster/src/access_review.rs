@@ -40,6 +40,15 @@ impl AccessReviews<'_> {
         self.is_allowed(attributes).await
     }
 
+    /// True if we may request tokens of this ServiceAccount.
+    pub async fn may_request_token(&self, namespace: &str, name: &str) -> Result<bool, ApiError> {
+        let attributes = json!({
+            "namespace": namespace, "name": name, "verb": "create", "group": "",
+            "resource": "serviceaccounts", "subresource": "token",
+        });
+        self.is_allowed(attributes).await
+    }
+
     /// True if we may patch this object; without a name, every object of its kind and namespace.
     pub async fn may_patch(&self, id: &ObjectId, name: Option<&str>) -> Result<bool, ApiError> {
         let kind = id.group_kind();

@@ -52,6 +52,7 @@ mod rate_limit;
 mod replicas;
 mod rewind_detection;
 mod server_watch;
+mod service_accounts;
 mod statuses;
 mod store;
 mod substitution_sources;
@@ -88,6 +89,7 @@ pub use crate::lookups::{Lookup, ServerInfo};
 pub use crate::manifests::{ManifestChange, apply_manifest};
 pub use crate::object_requests::{NamespaceState, ObjectRequests};
 pub use crate::server_watch::watch_server;
+pub use crate::service_accounts::{AccountMetadata, AccountToken, ServiceAccounts};
 pub use crate::substitution_sources::{SubstitutionSources, SubstitutionValues, ValuesWatchEvent};
 pub use crate::sync_client::{OperatorError, SyncResource};
 pub use crate::third_party::ThirdPartyKind;
@@ -106,7 +108,7 @@ use crate::api_client::ApiClient;
 use crate::cancellation::WriteGroup;
 use crate::crd_watch::CrdWatch;
 use crate::outage_log::OutageLog;
-use crate::rate_limit::RateLimit;
+use crate::rate_limit::{Limits, RateLimit};
 use crate::rewind_detection::WriteHistory;
 use crate::write_limiter::WriteLimiter;
 use lease::{Terms, WritePermit};
@@ -139,13 +141,6 @@ struct Inner {
     definitions: CrdWatch,
     /// Set once responses without managedFields were logged.
     is_hidden: AtomicBool,
-}
-
-/// Limits of the writes: of one identity, and of all together.
-#[derive(Clone)]
-struct Limits {
-    concurrency: usize,
-    rate: Arc<RateLimit>,
 }
 
 impl Cluster {

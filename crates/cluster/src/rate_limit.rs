@@ -3,10 +3,17 @@
 //! In: a rate and a burst.
 //! Out: turns, in the order of requests.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
+
+/// Limits of the writes: of one identity, and of all together.
+#[derive(Clone)]
+pub(super) struct Limits {
+    pub(super) concurrency: usize,
+    pub(super) rate: Arc<RateLimit>,
+}
 
 /// Rate limit of writes, shared by all identities of the daemon.
 #[derive(Debug)]

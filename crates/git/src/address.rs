@@ -192,6 +192,12 @@ impl HttpAddress {
         }
     }
 
+    /// Returns the host, with the port unless it is the usual one.
+    pub(super) fn host_and_port(&self) -> String {
+        let server = self.server();
+        server.split_once("://").map_or_else(String::new, |(_, host)| host.to_owned())
+    }
+
     /// Returns the address of a redirect to `location`, if it may be followed.
     ///
     /// Only to the same host, and only to the same scheme and port or from http to https:

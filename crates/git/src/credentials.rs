@@ -6,13 +6,12 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-
 use super::address::{Address, Kind};
 use super::artifact::RegistryAddress;
+use super::cloud::CloudLogin;
 use super::docker_login::{LoginTarget, registry_login};
 use super::github_app::AppLogin;
+pub(super) use super::http_login::HttpLogin;
 
 /// Maximum number of bytes of one value.
 const MAX_VALUE_BYTES: usize = 1024 * 1024;
@@ -49,13 +48,8 @@ pub struct Credentials {
     pub(super) ssh: Option<SshKey>,
     /// A GitHub App, whose tokens are the login.
     pub(super) app: Option<AppLogin>,
-}
-
-/// A login over http.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum HttpLogin {
-    Basic { username: Sensitive<String>, password: Sensitive<String> },
-    Bearer(Sensitive<String>),
+    /// A login of a cloud, which is exchanged as it is needed.
+    pub(super) cloud: Option<CloudLogin>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -233,6 +227,7 @@ impl Credentials {
             },
             ssh,
             app: AppLogin::from_secret(&keys)?,
+            cloud: None,
         };
         match &read.login {
             Some(HttpLogin::Basic { .. }) if read.app.is_some() => {
@@ -281,15 +276,14 @@ impl Credentials {
         }
     }
 
+    /// Returns credentials whose login a cloud gives.
+    pub fn of_cloud(login: CloudLogin) -> Self {
+        Self { cloud: Some(login), ..Self::default() }
+    }
+
     /// Returns the value of the `Authorization` header.
     pub(super) fn authorization(&self) -> Option<Sensitive<String>> {
-        Some(Sensitive(match self.login.as_ref()? {
-            HttpLogin::Basic { username, password } => {
-                let pair = format!("{}:{}", username.reveal(), password.reveal());
-                format!("Basic {}", STANDARD.encode(pair))
-            }
-            HttpLogin::Bearer(token) => format!("Bearer {}", token.reveal()),
-        }))
+        self.login.as_ref().map(HttpLogin::authorization)
     }
 }
 

@@ -93,6 +93,16 @@ pub enum Error {
         /// The reason, and a way out.
         problem: Box<str>,
     },
+    /// A cloud gives no credentials.
+    #[error("{holder} gets no credentials of {cloud}: {problem}")]
+    NoIdentity {
+        /// The ServiceAccount, or the key.
+        holder: Box<str>,
+        /// The cloud.
+        cloud: &'static str,
+        /// The reason, and a way out.
+        problem: Box<str>,
+    },
     /// The ssh key was refused.
     #[error(
         "{server} does not accept the ssh key of the Secret for the user in the URL; add its public half there"
@@ -264,7 +274,10 @@ impl Error {
             Self::Timeout { .. } | Self::Slow => "RepositoryTimeout",
             Self::Waiting { .. } => "RepositoryWaiting",
             Self::NotAllowed { .. } => "HostNotAllowed",
-            Self::Denied { .. } | Self::NoToken { .. } | Self::KeyRefused { .. } => "RepositoryAccessDenied",
+            Self::Denied { .. }
+            | Self::NoToken { .. }
+            | Self::NoIdentity { .. }
+            | Self::KeyRefused { .. } => "RepositoryAccessDenied",
             Self::NoRepository { .. } => "RepositoryNotFound",
             Self::Status { .. } => "RepositoryUnavailable",
             Self::Redirect { .. } => "RepositoryRedirect",

@@ -15,6 +15,7 @@ use ureq::tls::{Certificate, RootCerts};
 use ureq::unversioned::transport::DefaultConnector;
 
 use super::address::HttpAddress;
+use super::cloud::Clouds;
 use super::credentials::{Credentials, Sensitive};
 use super::error::Error;
 use super::file_request::FileRequest;
@@ -87,12 +88,20 @@ pub(super) struct SharedNetwork {
     /// Tokens of GitHub Apps.
     tokens: TokenSources,
     mirrors: OnceLock<RegistryMirrors>,
+    /// Credentials of clouds.
+    clouds: Clouds,
 }
 
 impl SharedNetwork {
     pub(super) fn new(proxy: Option<Proxy>, hosts: HostPolicy) -> Self {
-        let (system, mirrors) = (OnceLock::new(), OnceLock::new());
-        Self { proxy, hosts, system, tokens: TokenSources::default(), mirrors }
+        Self {
+            proxy,
+            hosts,
+            system: OnceLock::new(),
+            tokens: TokenSources::default(),
+            mirrors: OnceLock::new(),
+            clouds: Clouds::default(),
+        }
     }
 
     /// Sets the mirrors of registries; the first ones count.
@@ -103,6 +112,11 @@ impl SharedNetwork {
     /// Returns the mirrors of registries.
     pub(super) fn mirrors(&self) -> &RegistryMirrors {
         self.mirrors.get_or_init(RegistryMirrors::default)
+    }
+
+    /// Returns the credentials of clouds.
+    pub(super) fn clouds(&self) -> &Clouds {
+        &self.clouds
     }
 
     /// Returns the tokens of GitHub Apps.

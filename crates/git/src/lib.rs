@@ -13,7 +13,8 @@
 //! hosts, `webhook_call.rs` finds the repositories of a push, `chart/` fetches charts, `lfs/`
 //! fetches files of Git LFS into the `digest_cache.rs`, and `artifact/` reads artifacts from
 //! registries as if they were commits; `registry_mirrors.rs` names the mirrors of registries, and
-//! `tar_reader.rs` reads archives. `transit.rs` asks Vault for keys. The
+//! `tar_reader.rs` reads archives. `transit.rs` asks Vault for keys,
+//! and `cloud/` clouds for keys and logins. The
 //! daemon uses `repository.rs` and `ref_watch.rs`; `worker_pool/` shares the workers among servers
 //! and namespaces.
 //!
@@ -47,6 +48,7 @@ mod ancestry;
 mod artifact;
 mod challenge;
 mod chart;
+mod cloud;
 mod credentials;
 mod demo_repository;
 mod digest_cache;
@@ -59,6 +61,7 @@ pub mod hostile;
 mod hosts;
 mod http;
 mod http_failure;
+mod http_login;
 mod http_response;
 mod installation_token;
 mod known_hosts;
@@ -103,6 +106,10 @@ pub use artifact::{
     RegistryAddress, TagFilter, pull_artifact, push_artifact,
 };
 pub use chart::{Chart, ChartError, ChartPlace, ChartRef, ChartRequest, ChartVersion, Digest};
+pub use cloud::{
+    AccountFacts, AccountName, AccountTokens, Cloud, CloudAccount, CloudLogin, KmsCiphertext, KmsError,
+    KmsLogin,
+};
 pub use credentials::{Credentials, CredentialsError, Sensitive};
 pub use docker_login::LoginTarget;
 pub use error::Error;
@@ -110,10 +117,16 @@ pub use hosts::HostPolicy;
 pub use http::Proxy;
 pub use lfs::{LfsError, LfsFile, LfsProblem};
 pub use memory::{Memory, MemoryShare};
+pub use moorline_identity::azure::AzureClient;
+pub use moorline_identity::gcp_kms::GcpKeyFile;
+pub use moorline_identity::sigv4::AwsCredentials;
+pub use moorline_identity::{CloudEndpoints, SecretText};
 pub use mounted_revision::MountedRevision;
 pub use registry_mirrors::RegistryMirrors;
+pub use repository::clouds::{kms_decrypt, registry_identity, set_clouds, source_identity};
+pub use repository::transit::transit_decrypt;
 pub use repository::{
-    CommitSummary, OccupiedPlace, ReadResult, Repositories, Repository, fetch_lfs, fill_lfs, transit_decrypt,
+    CommitSummary, OccupiedPlace, ReadResult, Repositories, Repository, fetch_lfs, fill_lfs,
 };
 pub use revision::{History, NameError, ObjectHash, Reference, Revision};
 pub use signature::{SignatureError, SignaturePolicy, SignatureProblem, TrustedKeys, TrustedKeysError};

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::address::HttpAddress;
+use super::cloud::CloudLogin;
 use super::credentials::{Credentials, Sensitive};
 use super::error::Error;
 use super::http::{HttpClient, SharedNetwork};
@@ -64,7 +65,8 @@ impl Remote {
                     error @ (Error::Timeout { .. }
                     | Error::Unreachable { .. }
                     | Error::Denied { .. }
-                    | Error::NoToken { .. }),
+                    | Error::NoToken { .. }
+                    | Error::NoIdentity { .. }),
                 ) => return Err(error),
                 Err(_) => self.found = None,
             }
@@ -176,6 +178,8 @@ pub(super) enum HttpAuthorization {
     Fixed(Option<Sensitive<String>>),
     /// Tokens of a GitHub App.
     App(Arc<TokenSource>),
+    /// Tokens of a cloud.
+    Cloud(CloudLogin),
 }
 
 /// The status of a request without a valid login.
@@ -188,9 +192,10 @@ impl HttpAuthorization {
         credentials: &Credentials,
         network: &SharedNetwork,
     ) -> Result<Self, Error> {
-        Ok(match network.tokens().source(address, credentials, network)? {
-            Some(tokens) => Self::App(tokens),
-            None => Self::Fixed(credentials.authorization()),
+        Ok(match (network.tokens().source(address, credentials, network)?, &credentials.cloud) {
+            (Some(tokens), _) => Self::App(tokens),
+            (None, Some(cloud)) => Self::Cloud(cloud.clone()),
+            (None, None) => Self::Fixed(credentials.authorization()),
         })
     }
 
@@ -202,6 +207,13 @@ impl HttpAuthorization {
     ) -> Result<HttpResponse, Error> {
         let tokens = match self {
             Self::Fixed(value) => return request(value.as_ref()),
+            Self::Cloud(login) => {
+                let answer = request(Some(&login.login(by)?.authorization()))?;
+                return match answer.status == UNAUTHORIZED && login.refused() {
+                    true => request(Some(&login.login(by)?.authorization())),
+                    false => Ok(answer),
+                };
+            }
             Self::App(tokens) => tokens,
         };
         let token = tokens.token(by)?;

@@ -9,6 +9,7 @@
 //! of calls.
 
 mod charts;
+pub(super) mod clouds;
 mod jobs;
 mod lfs_files;
 mod mount_place;
@@ -19,7 +20,7 @@ mod recent_polls;
 mod relations;
 mod signature_check;
 mod submodule_files;
-mod transit;
+pub(super) mod transit;
 mod waiter_count;
 
 use std::collections::HashMap;
@@ -39,7 +40,6 @@ use quota::BESIDE;
 pub use read_files::{CommitSummary, ReadResult};
 use recent_polls::RecentPoll;
 use relations::RelationCache;
-pub use transit::transit_decrypt;
 
 use super::address::{Address, Kind};
 use super::allow_list::AllowList;

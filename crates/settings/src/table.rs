@@ -161,7 +161,7 @@ pub const TABLE: &[Setting] = &[
         instance = given => given.optional(LABEL, is_dns_label)?, name => json!(name)),
     row!("keySecret" "Secret in the daemon's own namespace with the keys for proofs of ownership; empty: the name of the Lease with -key. Instances may share one."
         key_secret = given => given.optional(LABEL, is_dns_label)?, name => json!(name)),
-    row!("daemonIdentityNamespaces" "Namespaces whose Syncs may use the daemon's own permissions, beside the daemon's own namespace."
+    row!("daemonIdentityNamespaces" "Namespaces whose Syncs may use the daemon's own permissions and cloud identity, beside the daemon's own namespace."
         daemon_identity_namespaces = given => given.list(LABEL, is_dns_label)?, names => json!(names)),
     row!("proxy" "Proxy for connections to repositories, such as http://proxy:3128; it may have a user and a password."
         proxy = given => given.optional("a URL such as http://proxy:3128", is_proxy)?.map(ProxyUrl),
@@ -176,6 +176,8 @@ pub const TABLE: &[Setting] = &[
         vault_addresses = given => given.list("an address such as https://vault.example.com:8200, without a user", is_tls_prefix)?, addresses => json!(addresses), true),
     row!("registryMirrors" "Mirrors of registries, by the host of the registry, such as docker.io: [mirror.example.com/docker-hub]; artifacts and charts are asked for there first, in order and without the login of the registry, then at the registry itself."
         registry_mirrors = given => given.lists("mirrors by registry, such as {docker.io: [mirror.example.com/docker-hub]}, contacted over https, without a scheme or a user", is_mirror)?, mirrors => json!(mirrors)),
+    row!("cloudEndpoints" "Addresses and names in clouds that differ from the public ones, such as aws-sts=https://sts.example.com or gcp-provider=projects/1/locations/global/workloadIdentityPools/POOL/providers/NAME; empty: the public ones."
+        cloud_endpoints = given => given.list("a name and its value, such as aws-sts=https://sts.example.com", is_endpoint)?, endpoints => json!(endpoints)),
     row!("webhookSecretFile" "File with the secret that signs webhook calls to /hooks/; empty: /hooks/ is disabled."
         webhook_secret_file = given => given.optional("an absolute path, such as /etc/moorline/webhook/secret", is_absolute)?.map(|path| path.into_string().into()),
         path => json!(path.as_ref().map(|path: &std::path::PathBuf| path.to_string_lossy()))),
@@ -263,6 +265,15 @@ fn is_prefix(text: &str) -> bool {
 
 fn is_tls_prefix(text: &str) -> bool {
     text.starts_with("https://") && is_prefix(text)
+}
+
+/// Checks only the form; the names are known where the values are used.
+fn is_endpoint(text: &str) -> bool {
+    let named = |byte: u8| byte.is_ascii_lowercase() || byte == b'-';
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:/".contains(&byte);
+    let parts = text.split_once('=');
+    parts
+        .is_some_and(|(name, value)| name.bytes().all(named) && !value.is_empty() && value.bytes().all(plain))
 }
 
 fn is_proxy(text: &str) -> bool {

@@ -17,6 +17,7 @@ use crate::cluster::LiveSync;
 use crate::controller::Context;
 use crate::controller::peers::claims::{Claims, LeftObjects, UnknownRight};
 use crate::controller::spec::ValidatedSpec;
+use crate::controller::spec::identity::login_owner;
 use crate::observed::ObservedSet;
 use crate::source::ObjectHash;
 
@@ -53,9 +54,9 @@ pub(crate) fn claims(
 /// Returns the newest commit that another Sync of the repository has seen: the others move on while
 /// this Sync stays at its commit.
 fn newest(context: &Context, name: &SyncName, valid_spec: &ValidatedSpec) -> Option<ObjectHash> {
-    let secret = valid_spec.secret.as_deref().unwrap_or_default();
-    let owner = if secret.is_empty() { "" } else { &*name.namespace };
-    let key = (format!("{}\n{owner}/{secret}", valid_spec.address).into(), valid_spec.reference.clone());
+    let login = login_owner(valid_spec);
+    let owner = if login.is_empty() { "" } else { &*name.namespace };
+    let key = (format!("{}\n{owner}/{login}", valid_spec.address).into(), valid_spec.reference.clone());
     let head = context.sources.heads.channel(key);
     head.borrow().as_ref().map(|seen| seen.revision.commit)
 }

@@ -16,14 +16,16 @@ use crate::cluster::{ApiError, Cluster};
 use crate::controller::Context;
 use crate::controller::apply::ApplyContext;
 use crate::controller::apply::recreate::run_again;
+use crate::controller::cloud_identity::{TokenClusters, chart_identity, source_credentials};
 use crate::controller::inspect;
 use crate::controller::reconcile::decryption_keys;
 use crate::controller::reconcile::mounts::{MountSource, name_mount};
 use crate::controller::reconcile::prepare::{prepare, source_error};
 use crate::controller::reconcile::remote_bases::{RemoteBaseContext, TrackedBases};
-use crate::controller::reconcile::renderer::{ChartLogin, RenderContext};
+use crate::controller::reconcile::renderer::RenderContext;
 use crate::controller::reconcile::substitution_values;
 use crate::controller::spec::ValidatedSpec;
+use crate::controller::spec::identity::login_owner;
 use crate::controller::status::StatusRecorder;
 use crate::controller::worker::repository_credentials::{chart_login, repository_login, source_login};
 use crate::desired::{DeletePhase, DesiredObject, DesiredSet, REDACTED};
@@ -32,7 +34,7 @@ use crate::object::ObjectId;
 use crate::plan::{Action, Outcome, Step, is_run_kind};
 use crate::report::ReconcileError;
 use crate::sanitize::sanitize;
-use crate::source::{Credentials, Revision};
+use crate::source::Revision;
 
 /// Pause between two checks if a hook has ended.
 const LOOK: Duration = Duration::from_secs(1);
@@ -58,19 +60,23 @@ pub(crate) async fn find(
         // It has never been applied, so no hook has anything to clean up.
         return Ok(None);
     };
+    let repositories = &context.sources.repositories;
+    let clusters = TokenClusters { daemon: &context.cluster, asker: cluster };
     let credentials = match &valid_spec.secret {
         Some(secret) => {
             let data = inspect::secret(&context.cluster, &name.namespace, secret).await?;
             repository_login(context, cluster, name, valid_spec, (secret, data), &mut None).await?
         }
-        None => Credentials::default(),
+        None => source_credentials(repositories, clusters, name, valid_spec)?.unwrap_or_default(),
     };
-    let owner =
-        valid_spec.secret.as_ref().map(|secret| format!("{}/{secret}", name.namespace)).unwrap_or_default();
-    let repository = context.sources.repositories.repository(&valid_spec.address, &owner, &credentials);
+    let owner = match login_owner(valid_spec) {
+        login if login.is_empty() => login,
+        login => format!("{}/{login}", name.namespace),
+    };
+    let repository = repositories.repository(&valid_spec.address, &owner, &credentials);
     let repository = repository.map_err(source_error)?.on_behalf_of(&name.namespace);
     let valid_spec = substitution_values::filled(cluster, name, valid_spec.clone()).await?;
-    let valid_spec = &decryption_keys::filled(cluster, name, valid_spec).await?;
+    let valid_spec = &decryption_keys::filled(clusters, name, valid_spec).await?;
     let followed = TrackedBases::default();
     let base_context = &RemoteBaseContext::of_sync(context, name, valid_spec, &followed, valid_spec.interval);
     let login = match &valid_spec.chart_secret {
@@ -78,7 +84,7 @@ pub(crate) async fn find(
             let data = inspect::secret(&context.cluster, &name.namespace, secret).await?;
             chart_login(context, cluster, name, valid_spec, (secret, data), &mut None).await?
         }
-        None => ChartLogin::default(),
+        None => chart_identity(repositories, clusters, name, valid_spec)?.unwrap_or_default(),
     };
     let helm = &context.sources.helm;
     let mounts = mount_sources(context, cluster, name, valid_spec).await?;

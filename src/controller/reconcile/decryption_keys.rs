@@ -18,10 +18,12 @@ use crate::api::SyncName;
 use crate::chance;
 use crate::clock;
 use crate::cluster::Cluster;
+use crate::controller::cloud_identity::{TokenClusters, cloud_account};
+use crate::controller::spec::identity::account_name;
 use crate::controller::spec::{Decryption, ValidatedSpec};
-use crate::decryption::{DecryptedFiles, DecryptionKeys, Refusals, decrypt_files};
+use crate::decryption::{DecryptedFiles, DecryptionKeys, Refusals, ServiceKeys, WantedKey, decrypt_files};
 use crate::report::{ErrorCause, ReconcileError};
-use crate::source::{Repositories, TransitCiphertext, transit_decrypt};
+use crate::source::{CloudAccount, Repositories, kms_decrypt, transit_decrypt};
 use crate::tree::FileTree;
 
 /// The keys in a Secret, and its resourceVersion.
@@ -32,13 +34,27 @@ pub(crate) struct ReadKeys {
 
 /// Reads the keys once, and returns the spec with them.
 pub(crate) async fn filled(
-    cluster: &Cluster,
+    clusters: TokenClusters<'_>,
     name: &SyncName,
     valid_spec: ValidatedSpec,
 ) -> Result<ValidatedSpec, ReconcileError> {
-    let Some(Decryption { secret, .. }) = &valid_spec.decryption else { return Ok(valid_spec) };
-    let keys = read(cluster, name, secret).await?.keys?;
+    let Some(decryption) = &valid_spec.decryption else { return Ok(valid_spec) };
+    let account = account(clusters, name, &valid_spec, decryption);
+    let keys = match &decryption.secret {
+        Some(secret) => read(clusters.asker, name, secret, &account).await?.keys?,
+        None => Arc::new(DecryptionKeys::of_account(account)),
+    };
     Ok(with(valid_spec, keys))
+}
+
+/// Returns the ServiceAccount for clouds.
+pub(crate) fn account(
+    clusters: TokenClusters<'_>,
+    name: &SyncName,
+    valid_spec: &ValidatedSpec,
+    decryption: &Decryption,
+) -> CloudAccount {
+    cloud_account(clusters, account_name(valid_spec, &name.namespace, decryption.account.as_deref()))
 }
 
 /// Returns the spec with these keys.
@@ -52,6 +68,7 @@ pub(crate) async fn read(
     cluster: &Cluster,
     name: &SyncName,
     secret: &str,
+    account: &CloudAccount,
 ) -> Result<ReadKeys, ReconcileError> {
     if cluster.notary().is_key_secret(&name.namespace, secret) {
         return Err(is_of_the_daemon(secret));
@@ -81,7 +98,8 @@ pub(crate) async fn read(
         return Err(is_of_the_daemon(secret));
     }
     let entries = found.data.iter().map(|(entry, bytes)| (entry.as_str(), bytes.as_slice()));
-    let keys = DecryptionKeys::from_entries(entries).map(Arc::new).map_err(|error| ReconcileError {
+    let keys = DecryptionKeys::from_entries(entries).map(|keys| Arc::new(keys.with_account(account.clone())));
+    let keys = keys.map_err(|error| ReconcileError {
         cause: ErrorCause::KeysInvalid,
         message: format!("the Secret {secret} that {FIELD} names: {error}"),
         problems: Vec::new(),
@@ -106,7 +124,7 @@ const FIELD: &str = "spec.decryption.sops.secretRef";
 /// reserved for the render.
 #[derive(Debug, Default)]
 pub(crate) struct DataKeyFetches {
-    wanted: BTreeSet<TransitCiphertext>,
+    wanted: BTreeSet<WantedKey>,
     refusals: Refusals,
     /// A refused one may be granted later.
     is_transient: bool,
@@ -154,21 +172,18 @@ impl DataKeyFetches {
     ) {
         let wanted = std::mem::take(&mut self.wanted);
         let keys = valid_spec.decryption.as_ref().and_then(|decryption| decryption.keys.clone());
-        let Some(vault) = keys.as_ref().and_then(|keys| keys.vault()) else { return };
+        let Some(services) = keys.as_ref().map(|keys| keys.services()) else { return };
         // A server that does not answer must leave time for a render of the other files.
         let by = by.min(clock::now() + MAX_FETCH);
         let asks = wanted.into_iter().map(async |wanted| {
-            let answer = transit_decrypt(repositories, &wanted, vault.login(), asker, by).await;
-            (wanted, answer)
+            let refusal = ask(repositories, services, &wanted, asker, by).await.err();
+            (wanted, refusal)
         });
         let answers: Vec<_> = stream::iter(asks).buffer_unordered(MAX_FETCHES).collect().await;
-        for (wanted, answer) in answers {
-            match answer {
-                Ok(data_key) => vault.keep(wanted, data_key.reveal()),
-                Err(error) => {
-                    self.is_transient |= error.is_transient();
-                    self.refusals.insert(wanted, error.to_string().into());
-                }
+        for (wanted, refusal) in answers {
+            if let Some((reason, is_transient)) = refusal {
+                self.is_transient |= is_transient;
+                self.refusals.insert(wanted, reason);
             }
         }
     }
@@ -177,6 +192,31 @@ impl DataKeyFetches {
     pub(super) fn judged(&self, reconcile_error: ReconcileError) -> ReconcileError {
         ReconcileError { permanent: reconcile_error.permanent && !self.is_transient, ..reconcile_error }
     }
+}
+
+/// Asks a server for a data key and keeps it. An error is the reason, and true if the same question
+/// may be answered later.
+async fn ask(
+    repositories: &Repositories,
+    services: &ServiceKeys,
+    wanted: &WantedKey,
+    asker: &str,
+    by: Instant,
+) -> Result<(), (Box<str>, bool)> {
+    match wanted {
+        WantedKey::Vault(ciphertext) => {
+            let Some(login) = services.vault() else { return Ok(()) };
+            let answer = transit_decrypt(repositories, ciphertext, login, asker, by).await;
+            let answer = answer.map_err(|error| (error.to_string().into(), error.is_transient()))?;
+            services.keep(wanted.clone(), answer.reveal());
+        }
+        WantedKey::Cloud(ciphertext) => {
+            let answer = kms_decrypt(repositories, ciphertext, services.clouds(), asker, by).await;
+            let answer = answer.map_err(|error| (error.to_string().into(), error.is_transient()))?;
+            services.keep(wanted.clone(), answer.as_bytes());
+        }
+    }
+    Ok(())
 }
 
 /// Most servers that are asked at a time.

@@ -9,17 +9,19 @@ use super::SyncWorker;
 use super::read_watch::ReadWatch;
 use crate::api::ValuesKind;
 use crate::cluster::Cluster;
+use crate::controller::cloud_identity::TokenClusters;
 use crate::controller::reconcile::decryption_keys;
-use crate::controller::spec::{Decryption, ValidatedSpec};
+use crate::controller::spec::ValidatedSpec;
 use crate::decryption::DecryptionKeys;
 use crate::report::ReconcileError;
+use crate::source::CloudAccount;
 
 /// The Secret with the keys, watched.
 pub(super) struct WatchedKeys {
-    name: Box<str>,
-    /// Impersonated ServiceAccount; none for the daemon itself.
-    account: Option<Box<str>>,
-    watch: ReadWatch,
+    /// The Secret; none if only clouds decrypt.
+    secret: Option<(Box<str>, ReadWatch)>,
+    /// The ServiceAccount for clouds, with the one that is impersonated.
+    account: CloudAccount,
     keys: Option<Arc<DecryptionKeys>>,
 }
 
@@ -30,34 +32,39 @@ pub(super) async fn with_keys(
     cluster: &Cluster,
 ) -> Result<ValidatedSpec, ReconcileError> {
     let known = worker.decryption.take();
-    let Some(Decryption { secret, .. }) = &valid_spec.decryption else { return Ok(valid_spec) };
-    let is_it = |known: &WatchedKeys| known.name == *secret && known.account == valid_spec.service_account;
-    let watched = known.filter(is_it).unwrap_or_else(|| WatchedKeys {
-        name: secret.clone(),
-        account: valid_spec.service_account.clone(),
-        watch: ReadWatch::begin(worker, ValuesKind::Secret, secret, cluster),
-        keys: None,
+    let Some(decryption) = &valid_spec.decryption else { return Ok(valid_spec) };
+    let clusters = TokenClusters { daemon: &worker.context.cluster, asker: cluster };
+    let account = decryption_keys::account(clusters, &worker.name, &valid_spec, decryption);
+    let named = |known: &WatchedKeys| known.secret.as_ref().map(|(name, _)| name.clone());
+    let is_it = |known: &WatchedKeys| named(known) == decryption.secret && known.account == account;
+    let watched = known.filter(is_it).unwrap_or_else(|| {
+        let watch = |name: &str| ReadWatch::begin(worker, ValuesKind::Secret, name, cluster);
+        let secret = decryption.secret.as_ref().map(|name| (name.clone(), watch(name)));
+        let keys = secret.is_none().then(|| Arc::new(DecryptionKeys::of_account(account.clone())));
+        WatchedKeys { secret, account, keys }
     });
     let again = worker.rotated.clone();
-    let watched = worker.decryption.insert(watched);
-    if !watched.watch.is_current() {
-        watched.watch.reads();
-        let found = decryption_keys::read(cluster, &worker.name, secret).await;
-        let (version, is_read) = match &found {
-            Ok(found) => (Some(found.version.clone()), found.keys.is_ok()),
-            Err(_) => (None, false),
-        };
-        watched.watch.has_read(version, !is_read, &again);
-        let keys = found?.keys?;
-        // Equal keys are kept with what they have decrypted.
-        if watched.keys.as_ref() != Some(&keys) {
-            watched.keys = Some(keys);
+    let WatchedKeys { secret, account, keys } = worker.decryption.insert(watched);
+    if let Some((secret, watch)) = secret {
+        if !watch.is_current() {
+            watch.reads();
+            let found = decryption_keys::read(cluster, &worker.name, secret, account).await;
+            let (version, is_read) = match &found {
+                Ok(found) => (Some(found.version.clone()), found.keys.is_ok()),
+                Err(_) => (None, false),
+            };
+            watch.has_read(version, !is_read, &again);
+            let read = found?.keys?;
+            // Equal keys are kept with what they have decrypted.
+            if keys.as_ref() != Some(&read) {
+                *keys = Some(read);
+            }
+        }
+        if watch.is_forbidden() {
+            return Err(decryption_keys::unwatched(&worker.name, secret));
         }
     }
-    if watched.watch.is_forbidden() {
-        return Err(decryption_keys::unwatched(&worker.name, secret));
-    }
-    match watched.keys.clone() {
+    match keys.clone() {
         Some(keys) => Ok(decryption_keys::with(valid_spec, keys)),
         None => Ok(valid_spec),
     }

@@ -376,9 +376,9 @@ impl SyncWorker {
         let chart_login = chart_credentials(self, &valid_spec, &cluster).await?;
         let keys = signing_keys(self, &valid_spec, &cluster).await?;
         let mounts = mounts::mounts(self, &valid_spec, &cluster).await?;
-        let owner = match &valid_spec.secret {
-            Some(secret) => format!("{}/{secret}", self.name.namespace),
-            None => String::new(),
+        let owner = match spec::identity::login_owner(&valid_spec) {
+            login if login.is_empty() => login,
+            login => format!("{}/{login}", self.name.namespace),
         };
         let repository = self
             .context

@@ -13,6 +13,7 @@ use super::SyncWorker;
 use super::versions::Versions;
 use crate::api::{SyncName, ValuesKind};
 use crate::cluster::{Cluster, SecretData, ValuesWatchEvent, WatchGuard};
+use crate::controller::cloud_identity::{TokenClusters, chart_identity, source_credentials};
 use crate::controller::reconcile::renderer::ChartLogin;
 use crate::controller::spec::ValidatedSpec;
 use crate::controller::worker::repository_credentials::{chart_login, repository_login};
@@ -37,7 +38,10 @@ pub(super) async fn credentials(
     let known = worker.secret.take();
     let Some(name) = &valid_spec.secret else {
         worker.permission = None;
-        return Ok(Credentials::default());
+        let (context, sync) = (&worker.context, &worker.name);
+        let clusters = TokenClusters { daemon: &context.cluster, asker: cluster };
+        let given = source_credentials(&context.sources.repositories, clusters, sync, valid_spec)?;
+        return Ok(given.unwrap_or_default());
     };
     let followed = worker.secret.insert(followed(worker, name, known));
     let data = followed.read(&worker.context.cluster, &worker.name, &worker.rotated).await?;
@@ -55,7 +59,10 @@ pub(super) async fn chart_credentials(
     let known = worker.chart_secret.take();
     let Some(name) = &valid_spec.chart_secret else {
         worker.chart_permission = None;
-        return Ok(ChartLogin::default());
+        let (context, sync) = (&worker.context, &worker.name);
+        let clusters = TokenClusters { daemon: &context.cluster, asker: cluster };
+        let given = chart_identity(&context.sources.repositories, clusters, sync, valid_spec)?;
+        return Ok(given.unwrap_or_default());
     };
     let followed = worker.chart_secret.insert(followed(worker, name, known));
     let data = followed.read(&worker.context.cluster, &worker.name, &worker.rotated).await?;

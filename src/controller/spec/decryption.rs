@@ -11,8 +11,10 @@ use crate::decryption::DecryptionKeys;
 /// Keys for encrypted files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decryption {
-    /// The Secret in the Sync's namespace with the keys.
-    pub secret: Box<str>,
+    /// The Secret in the Sync's namespace with the keys; none if only clouds decrypt.
+    pub secret: Option<Box<str>>,
+    /// The ServiceAccount for clouds; none for the one that acts for the Sync.
+    pub account: Option<Box<str>>,
     /// Its keys; none until it is read.
     pub keys: Option<Arc<DecryptionKeys>>,
 }
@@ -21,8 +23,11 @@ pub struct Decryption {
 pub(super) fn decryption(spec: Option<&DecryptionSpec>) -> Result<Option<Decryption>, SpecError> {
     let Some(spec) = spec else { return Ok(None) };
     let field = "spec.decryption.sops.secretRef.name";
-    match named(field, Some(&spec.sops.secret_ref.name))?.filter(|name| !name.is_empty()) {
-        Some(secret) => Ok(Some(Decryption { secret, keys: None })),
-        None => refuse(field, "write the name of a Secret in the Sync's own namespace"),
+    let secret = named(field, spec.sops.secret_ref.as_ref().map(|secret| &*secret.name))?;
+    if secret.as_deref() == Some("") {
+        return refuse(field, "write the name of a Secret in the Sync's own namespace");
     }
+    let account =
+        named("spec.decryption.sops.serviceAccountName", spec.sops.service_account_name.as_deref())?;
+    Ok(Some(Decryption { secret, account, keys: None }))
 }

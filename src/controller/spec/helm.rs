@@ -3,6 +3,7 @@
 //! In: `spec.render.helm`, and defaults for the fields that it leaves out. Out: [`HelmOptions`],
 //! the chart, and the objects with values, or an error.
 
+use super::identity::{SourceIdentity, cloud};
 use super::verification::{Verification, of_chart};
 use super::{SpecError, ValuesSource, named, refuse};
 use crate::api::{HelmSpec, HelmValuesFrom};
@@ -125,6 +126,17 @@ pub(super) fn secret(spec: Option<&HelmSpec>) -> Option<&str> {
 pub(super) fn verification(spec: Option<&HelmSpec>) -> Result<Option<Verification>, SpecError> {
     let Some(chart) = spec.and_then(|spec| spec.chart.as_ref()) else { return Ok(None) };
     of_chart(chart.verify.as_ref(), (&chart.url, chart.digest.as_deref()))
+}
+
+/// Returns the identity for the server of the chart.
+pub(super) fn identity(spec: Option<&HelmSpec>) -> Result<Option<SourceIdentity>, SpecError> {
+    let Some(chart) = spec.and_then(|spec| spec.chart.as_ref()) else { return Ok(None) };
+    if chart.provider.is_some() && !chart.url.starts_with("oci://") {
+        let text = "use oci:// in the URL: the provider gives a login for registries only";
+        return refuse("spec.render.helm.chart.url", text);
+    }
+    let (provider, account) = (chart.provider.map(cloud), chart.service_account_name.as_deref());
+    super::identity::identity("spec.render.helm.chart", provider, account, chart.secret_ref.is_some())
 }
 
 /// Returns the chart that is fetched from a chart repository or registry; none if the chart is in

@@ -6,8 +6,10 @@
 //! must not stop the others.
 
 mod decryption;
+mod depends_on;
 mod health;
 mod helm;
+pub(crate) mod identity;
 mod ignored_fields;
 mod kustomize;
 mod mounts;
@@ -26,8 +28,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::api::{
-    ConflictPolicy, DeletionPolicy, Dependency, DriftMode, DurationText, ExtraFieldPolicy, PlainSpec,
-    RenderSpec, RenderType, Sync, SyncName, SyncSpec,
+    ConflictPolicy, DeletionPolicy, DriftMode, DurationText, ExtraFieldPolicy, PlainSpec, RenderSpec,
+    RenderType, Sync, SyncName, SyncSpec,
 };
 pub use crate::desired::IgnoreRule;
 use crate::name_rules;
@@ -38,6 +40,7 @@ use crate::source::{Address, ChartRequest, Reference};
 pub use decryption::Decryption;
 pub use health::HealthOptions;
 pub use helm::ChartValuesSource;
+pub use identity::SourceIdentity;
 pub(crate) use kustomize::kustomize_options;
 pub use mounts::ValidatedMount;
 pub(in crate::controller) use mounts::is_inside;
@@ -58,6 +61,8 @@ pub struct ValidatedSpec {
     pub secret: Option<Box<str>>,
     /// Signatures that the repository or the artifact must have.
     pub verify: Option<Verification>,
+    /// The cloud that gives the credentials of the repository instead.
+    pub identity: Option<SourceIdentity>,
     /// Fetch the files of submodules too.
     pub submodules: bool,
     /// Other sources, whose files lie in folders of this one.
@@ -73,6 +78,8 @@ pub struct ValidatedSpec {
     pub chart_secret: Option<Box<str>>,
     /// Signatures that the chart must have.
     pub chart_verify: Option<Verification>,
+    /// The cloud that gives the credentials of the server of the chart instead.
+    pub chart_identity: Option<SourceIdentity>,
     /// ConfigMaps and Secrets with values of the chart.
     pub chart_values: Vec<ChartValuesSource>,
     /// ConfigMaps and Secrets with more variables.
@@ -169,6 +176,7 @@ pub fn validate(name: &SyncName, spec: &SyncSpec) -> Result<ValidatedSpec, SpecE
         address: source.address,
         reference: source.reference,
         secret: source.secret,
+        identity: source.identity,
         submodules: source.submodules,
         mounts: mounts::mounts(&spec.source.mounts)?,
         verify: source.verify,
@@ -188,6 +196,7 @@ pub fn validate(name: &SyncName, spec: &SyncSpec) -> Result<ValidatedSpec, SpecE
             helm::secret(spec.render.helm.as_ref()),
         )?,
         chart_verify: helm::verification(spec.render.helm.as_ref())?,
+        chart_identity: helm::identity(spec.render.helm.as_ref())?,
         chart_values: helm::values_from(spec.render.helm.as_ref())?,
         path,
         target_namespace: target.unwrap_or(&name.namespace).into(),
@@ -210,7 +219,7 @@ pub fn validate(name: &SyncName, spec: &SyncSpec) -> Result<ValidatedSpec, SpecE
             .depends_on
             .iter()
             .enumerate()
-            .map(|dependency| depends_on(name, dependency))
+            .map(|dependency| depends_on::depends_on(name, dependency))
             .collect::<Result<_, _>>()?,
         health: health::health(&spec.health)?,
         rollback: spec.rollback.on_failure,
@@ -253,6 +262,7 @@ impl ValidatedSpec {
             address,
             reference,
             secret: None,
+            identity: None,
             verify: None,
             submodules: false,
             mounts: Vec::new(),
@@ -266,6 +276,7 @@ impl ValidatedSpec {
             decryption: None,
             chart_secret: None,
             chart_verify: None,
+            chart_identity: None,
             chart_values: Vec::new(),
             path,
             target_namespace: namespace.into(),
@@ -385,21 +396,6 @@ fn named(field: &str, name: Option<&str>) -> Result<Option<Box<str>>, SpecError>
         ),
         name => Ok(name.map(Into::into)),
     }
-}
-
-fn depends_on(own: &SyncName, (at, on): (usize, &Dependency)) -> Result<SyncName, SpecError> {
-    let field = |name: &str| format!("spec.dependsOn[{at}].{name}");
-    if let Some(rule) = name_rules::sync_name(&on.name) {
-        return refuse(field("name"), format!("the name of a Sync {rule}"));
-    }
-    if let Some(rule) = on.namespace.as_deref().and_then(name_rules::namespace) {
-        return refuse(field("namespace"), format!("the name of a namespace {rule}"));
-    }
-    let other = SyncName::new(on.namespace.as_deref().unwrap_or(&own.namespace), &on.name);
-    if other == *own {
-        return refuse(field("name"), "name another Sync: a Sync cannot depend on itself");
-    }
-    Ok(other)
 }
 
 #[cfg(test)]

@@ -4,12 +4,13 @@
 
 use std::fmt;
 
+use super::identity::{SourceIdentity, cloud, identity};
 use super::verification::{Verification, of_artifact, of_git};
 use super::{SpecError, named, refuse};
-use crate::api::{GitRef, GitSource, LayerOperation, OciRef, OciSource};
+use crate::api::{GitProvider, GitRef, GitSource, LayerOperation, OciRef, OciSource};
 use crate::source::{
-    Address, ArtifactReference, Digest, LayerSelection, ObjectHash, Reference, RegistryAddress, TagFilter,
-    VersionRangeError,
+    Address, ArtifactReference, Cloud, Digest, LayerSelection, ObjectHash, Reference, RegistryAddress,
+    TagFilter, VersionRangeError,
 };
 
 /// Tag that is read if none is named.
@@ -24,6 +25,8 @@ pub struct ValidatedSource {
     pub reference: Reference,
     /// The Secret in the Sync's namespace with the credentials.
     pub secret: Option<Box<str>>,
+    /// The cloud that gives the login.
+    pub identity: Option<SourceIdentity>,
     /// Signatures that are required.
     pub verify: Option<Verification>,
     /// Fetch the files of submodules too.
@@ -42,8 +45,11 @@ pub(super) fn source(git: Option<&GitSource>, oci: Option<&OciSource>) -> Result
 
 fn repository(git: &GitSource) -> Result<ValidatedSource, SpecError> {
     const SECRET: &str = "spec.source.git.secretRef.name";
+    let provider = git.provider.map(|GitProvider::Azure| Cloud::Azure);
+    let (account, has_secret) = (git.service_account_name.as_deref(), git.secret_ref.is_some());
     Ok(ValidatedSource {
         address: address(git)?,
+        identity: identity("spec.source.git", provider, account, has_secret)?,
         reference: git.reference.as_ref().map_or(Ok(Reference::Head), reference)?,
         secret: named(SECRET, git.secret_ref.as_ref().map(|secret| &*secret.name))?,
         verify: of_git(git)?,
@@ -66,12 +72,14 @@ fn artifact(oci: &OciSource) -> Result<ValidatedSource, SpecError> {
         copies: layer.operation == Some(LayerOperation::Copy),
     };
     let address = RegistryAddress::new(&oci.url, layer);
+    let (account, has_secret) = (oci.service_account_name.as_deref(), oci.secret_ref.is_some());
     let latest = OciRef { tag: Some(LATEST.to_owned()), ..OciRef::default() };
     let wanted = oci.reference.clone().unwrap_or(latest);
     Ok(ValidatedSource {
         address: address.or_else(|error| refuse("spec.source.oci.url", error.to_string()))?.into(),
         reference: Reference::Artifact(artifact_reference(&wanted)?),
         secret: named(SECRET, oci.secret_ref.as_ref().map(|secret| &*secret.name))?,
+        identity: identity("spec.source.oci", oci.provider.map(cloud), account, has_secret)?,
         verify: of_artifact(oci.verify.as_ref())?,
         submodules: false,
     })
@@ -132,6 +140,9 @@ fn address(git: &GitSource) -> Result<Address, SpecError> {
             FIELD,
             "use https:// in the URL: with plain http, the Secret of secretRef would be sent unencrypted",
         );
+    }
+    if git.provider.is_some() && !url.to_ascii_lowercase().starts_with("https://") {
+        return refuse(FIELD, "use https:// in the URL: the provider gives a login for https only");
     }
     Ok(address)
 }

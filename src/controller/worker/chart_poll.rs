@@ -119,5 +119,6 @@ pub(super) fn forget_other(
     if place(old) != place(new) {
         *revision = revision.as_ref().map(Revision::of_repository);
     }
-    (&old.chart, &old.chart_secret) != (&new.chart, &new.chart_secret)
+    (&old.chart, &old.chart_secret, &old.chart_identity)
+        != (&new.chart, &new.chart_secret, &new.chart_identity)
 }

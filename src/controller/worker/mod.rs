@@ -34,6 +34,7 @@ use super::memory::health_monitor::HealthMonitor;
 use super::peers::latest_revisions::{RevisionChannel, TimedRevision};
 use super::reconcile::remote_bases::TrackedBases;
 use super::schedule::{Schedule, ScheduleCommand, ScheduleEvent};
+use super::spec::identity::login_owner;
 use super::status::StatusRecorder;
 use super::status::board_entry::set_source;
 use super::status::reconcile_result::{ReconcileResult, UnhealthySnapshot};
@@ -304,8 +305,8 @@ impl Reconciler {
     fn on_request(&mut self, order: ReconcileRequest) -> ScheduleEvent {
         let changed = order.spec_revision != self.order.spec_revision;
         let (old, new) = (&self.order.valid_spec, &order.valid_spec);
-        let elsewhere =
-            (&old.address, &old.reference, &old.secret) != (&new.address, &new.reference, &new.secret);
+        let elsewhere = (&old.address, &old.reference, login_owner(old))
+            != (&new.address, &new.reference, login_owner(new));
         if elsewhere {
             self.last_applied = None;
             publish_applied(self);

@@ -13,6 +13,7 @@ use crate::cluster::Cluster;
 use crate::controller::peers::latest_revisions::SourceKey;
 use crate::controller::reconcile::mounts::MountSource;
 use crate::controller::reconcile::renderer::ChartLogin;
+use crate::controller::spec::identity::login_owner;
 use crate::controller::spec::{ValidatedSource, ValidatedSpec};
 use crate::report::ReconcileError;
 use crate::source::{Address, Credentials, Reference, Repository, TrustedKeys};
@@ -57,8 +58,8 @@ pub(crate) struct ReconcileRequest {
 impl ReconcileRequest {
     /// Returns the key of the repository and the ref.
     pub(super) fn head(&self) -> SourceKey {
-        let ValidatedSpec { address, reference, secret, .. } = &*self.valid_spec;
-        source_key(&self.namespace, (address, reference), secret.as_deref())
+        let ValidatedSpec { address, reference, .. } = &*self.valid_spec;
+        source_key(&self.namespace, (address, reference), &login_owner(&self.valid_spec))
     }
 
     /// True if the other request differs at most in the poll that it asks for.

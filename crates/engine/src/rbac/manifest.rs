@@ -40,6 +40,7 @@ pub fn manifests(rights: &Permissions, subject: &RoleSubject) -> Vec<(Vec<String
 pub fn daemon_manifests(
     account: Option<&str>,
     secrets: &[&str],
+    identities: &BTreeSet<&str>,
     at: &str,
     daemon: &RoleSubject,
 ) -> Vec<(Vec<String>, Value)> {
@@ -54,6 +55,14 @@ pub fn daemon_manifests(
             PolicyRule::for_resource("", "secrets", &["get", "list", "watch"])
                 .with_names(secrets.iter().copied()),
         );
+    }
+    // A token of a ServiceAccount is all that it may do.
+    for (resource, verb) in [("serviceaccounts", "get"), ("serviceaccounts/token", "create")] {
+        if !identities.is_empty() {
+            rules.insert(
+                PolicyRule::for_resource("", resource, &[verb]).with_names(identities.iter().copied()),
+            );
+        }
     }
     if rules.is_empty() { Vec::new() } else { pair(&rules, Some(at), daemon).into() }
 }

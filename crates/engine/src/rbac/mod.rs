@@ -90,6 +90,14 @@ impl Permissions {
         self.merged()
     }
 
+    /// Adds permission to request tokens of a ServiceAccount.
+    #[must_use]
+    pub fn with_token(mut self, namespace: &str, name: &str) -> Self {
+        let rule = PolicyRule::for_resource("", "serviceaccounts/token", &["create"]).with_names([name]);
+        self.namespaces.entry(namespace.into()).or_default().insert(rule);
+        self.merged()
+    }
+
     fn merged(mut self) -> Self {
         self.cluster = crate::rbac::policy_rule::merged(&self.cluster);
         self.namespaces.values_mut().for_each(|rules| *rules = crate::rbac::policy_rule::merged(rules));

@@ -17,7 +17,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::super::challenge::next_page;
 use super::super::chart::{Digest, url::Url};
-use super::super::credentials::{Credentials, Sensitive};
+use super::super::credentials::{Credentials, HttpLogin, Sensitive};
 use super::super::error::Error;
 use super::super::http::{HttpClient, SharedNetwork};
 use super::super::http_failure::fault;
@@ -55,6 +55,8 @@ pub(crate) struct RegistryClient {
     pub(super) own: HttpClient,
     /// Clients of its mirrors, without its login, in the order in which they are asked.
     mirrors: Vec<Self>,
+    /// Login of a cloud that was used last.
+    pub(super) cloud_login: Option<Arc<HttpLogin>>,
     /// Header that the registry accepted last.
     authorization: Option<Sensitive<String>>,
     heard: ContactResult,
@@ -101,6 +103,7 @@ impl RegistryClient {
             network: network.clone(),
             credentials: credentials.clone(),
             mirrors: Vec::new(),
+            cloud_login: None,
             authorization: None,
             heard: ContactResult::Nothing,
         })
@@ -258,6 +261,12 @@ impl RegistryClient {
     }
 
     fn authorised(&mut self, request: &RegistryRequest<'_>, by: Instant) -> Result<RegistryResponse, Error> {
+        if let Some(cloud) = &self.credentials.cloud {
+            let login = cloud.login(by)?;
+            if self.cloud_login.as_ref().is_none_or(|last| !Arc::ptr_eq(last, &login)) {
+                (self.cloud_login, self.authorization) = (Some(login), None);
+            }
+        }
         let answer = self.follow(request, by)?;
         if answer.http.status != 401 {
             return Ok(answer);
@@ -270,6 +279,7 @@ impl RegistryClient {
         match again.http.status {
             401 => {
                 self.authorization = None;
+                self.credentials.cloud.as_ref().map(|cloud| cloud.refused());
                 Err(self.denied())
             }
             _ => Ok(again),

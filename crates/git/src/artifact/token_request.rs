@@ -23,8 +23,9 @@ pub(super) fn answer_challenge(
     challenge: &str,
     by: Instant,
 ) -> Result<Sensitive<String>, Error> {
-    let login = client.credentials.authorization();
-    match (split(challenge), &client.credentials.login) {
+    let given = client.cloud_login.as_deref().or(client.credentials.login.as_ref());
+    let login = given.map(HttpLogin::authorization);
+    match (split(challenge), given) {
         // A login that is a token needs no other one.
         (("bearer" | "basic", _), Some(HttpLogin::Bearer(_))) => login.ok_or_else(|| client.denied()),
         (("bearer", parameters), _) => token(client, parameters, login.as_ref(), by),

@@ -80,7 +80,10 @@ impl<'a> Downloader<'a> {
         named: &Url,
         by: Instant,
     ) -> Result<Self, ChartError> {
-        let authorization = credentials.authorization();
+        let authorization = match &credentials.cloud {
+            Some(cloud) => Some(cloud.login(by)?.authorization()),
+            None => credentials.authorization(),
+        };
         if authorization.is_some() && !named.is_tls() {
             let why = "begins with http://, which would expose the login on the network; write https://";
             return Err(ChartError::Url(why));

@@ -125,7 +125,7 @@ impl ChartRequest {
     }
 
     /// Returns host and port of the server, as written.
-    fn authority(&self) -> Box<str> {
+    pub fn authority(&self) -> Box<str> {
         self.server().rsplit("//").next().unwrap_or_default().into()
     }
 
