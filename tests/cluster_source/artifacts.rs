@@ -19,7 +19,9 @@ async fn registry(scene: &Scene, login: RegistryLogin) -> ArtifactRegistry {
     registry.login(login);
     let secret = match login {
         RegistryLogin::Nobody | RegistryLogin::Anonymous => registry.authority_secret("registry"),
-        RegistryLogin::Basic | RegistryLogin::Bearer => registry.docker_secret("registry"),
+        RegistryLogin::Basic | RegistryLogin::Pair(..) | RegistryLogin::Bearer => {
+            registry.docker_secret("registry")
+        }
     };
     let secrets = format!("/api/v1/namespaces/{}/secrets", scene.namespace);
     send_request(&scene.admin, "POST", &secrets, secret).await.unwrap();

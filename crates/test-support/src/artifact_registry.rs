@@ -16,7 +16,9 @@ use flate2::write::GzEncoder;
 use serde_json::{Value, json};
 
 use super::authority::Authority;
+use super::clouds::exchange_registry;
 use super::git_server::{GitServer, Reply, Request};
+pub use super::registry_login::RegistryLogin;
 
 /// Media types of artifacts as Flux makes them.
 pub const CONFIG: &str = "application/vnd.cncf.flux.config.v1+json";
@@ -56,18 +58,6 @@ pub enum RegistryFault {
     EndlessTags,
     /// It names this URL as the server of its tokens.
     Realm(String),
-}
-
-/// Login that the registry asks for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum RegistryLogin {
-    #[default]
-    Nobody,
-    Basic,
-    /// A token, which its own server gives for the login.
-    Bearer,
-    /// A token, which its own server gives to everyone.
-    Anonymous,
 }
 
 #[derive(Default)]
@@ -248,6 +238,9 @@ fn answer(content: &mut Content, request: &Request, port: u16) -> Reply {
     if request.path == "/token" {
         return give_token(content, request);
     }
+    if request.path == "/oauth2/exchange" {
+        return exchange_registry(request);
+    }
     if let Some(refused) = refuse(content, request, &own) {
         return refused;
     }
@@ -283,6 +276,9 @@ fn refuse(content: &Content, request: &Request, own: &str) -> Option<Reply> {
     let fits = match content.login {
         RegistryLogin::Nobody => true,
         RegistryLogin::Basic => given == basic,
+        RegistryLogin::Pair(user, password) => {
+            given == format!("Basic {}", STANDARD.encode(format!("{user}:{password}")))
+        }
         RegistryLogin::Bearer | RegistryLogin::Anonymous => given == "Bearer token-of-a-test",
     };
     if fits && content.fault != RegistryFault::ChallengeLoop {
@@ -293,7 +289,7 @@ fn refuse(content: &Content, request: &Request, own: &str) -> Option<Reply> {
         _ => format!("{own}/token"),
     };
     let challenge = match content.login {
-        RegistryLogin::Basic => "Basic realm=\"test\"".to_owned(),
+        RegistryLogin::Basic | RegistryLogin::Pair(..) => "Basic realm=\"test\"".to_owned(),
         _ => format!("Bearer realm=\"{realm}\",service=\"test\",scope=\"repository:x:pull\""),
     };
     Some(headed(401, &format!("WWW-Authenticate: {challenge}\r\n"), b"planted"))

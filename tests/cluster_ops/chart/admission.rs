@@ -116,6 +116,21 @@ async fn charts_are_judged_as_repositories(release: &Release, who: (&str, &str))
     }
 }
 
+/// A ServiceAccount for a cloud counts as the one that acts for the Sync.
+async fn identities_are_judged_as_accounts(release: &Release, who: (&str, &str)) {
+    let oci = |account: &str| json!({"source": {"oci": {"url": "oci://registry/shop/app", "provider": "AWS", "serviceAccountName": account}}});
+    let git = |account: &str| json!({"source": {"git": {"url": "https://host/shop/a.git", "provider": "Azure", "serviceAccountName": account}}});
+    let sops = |account: &str| json!({"decryption": {"sops": {"serviceAccountName": account}}});
+    for (account, allowed) in [("deployer", true), ("admin", false)] {
+        for more in [oci(account), git(account), sops(account)] {
+            let mut spec = spec("https://host/shop/a.git", "clusters/shop", "deployer");
+            more.as_object().expect("fields").iter().for_each(|(field, value)| spec[field] = value.clone());
+            let answer = create(release, who, "a", spec).await;
+            assert_eq!(answer.is_ok(), allowed, "{more}: {answer:?}");
+        }
+    }
+}
+
 /// Components that the Sync itself names must not lead out of its path, if paths are limited.
 async fn components_stay_below_the_path(release: &Release, bob: (&str, &str), alice: (&str, &str)) {
     for (who, url, path, account, component, allowed) in [
@@ -185,6 +200,7 @@ async fn a_sync_that_no_rule_allows_is_refused() {
     charts_are_judged_as_repositories(&release, bob).await;
     artifacts_are_judged_as_repositories(&release, bob).await;
     mounts_are_judged_as_repositories(&release, bob).await;
+    identities_are_judged_as_accounts(&release, bob).await;
     components_stay_below_the_path(&release, bob, alice).await;
     others_may_only_label(&release).await;
     release.helm(&["uninstall", "moorline"]).expect("it is uninstalled");

@@ -34,6 +34,7 @@ async fn the_api_server_takes_all_that_the_chart_can_come_to() {
     let mut values: Value = serde_json::from_str(EVERYTHING).expect("values");
     values["rbac"]["namespaces"] = json!([release.namespace]);
     values["tenants"][0]["namespace"] = json!(release.namespace);
+    values["identity"]["serviceAccounts"][0]["namespace"] = json!(release.namespace);
     let file = release.values_file(&values.to_string());
     let rendered = release.helm(&["template", "moorline", release.chart(), "--values", &file]);
     let rendered = rendered.unwrap_or_else(|error| panic!("{error}"));

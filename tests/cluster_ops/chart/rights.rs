@@ -298,3 +298,32 @@ async fn refused(release: &Release, tenant: &str) {
         assert!(!allowed, "{verb} {resource} {place:?}");
     }
 }
+
+/// With the value `identity`, the daemon's ServiceAccount requests tokens of the listed accounts, and of no others.
+#[tokio::test]
+async fn tokens_of_the_listed_accounts_are_requested_by_the_rights_of_the_chart() {
+    let Some(release) = Release::new("identity").await else { return };
+    let team = release.plane.namespace("identity-team").await;
+    for account in ["puller", "other"] {
+        let path = format!("/api/v1/namespaces/{team}/serviceaccounts");
+        release.create(&path, json!({"metadata": {"name": account}})).await.expect("an account");
+    }
+    let identity = json!({"serviceAccounts": [{"namespace": team, "names": ["puller"]}]});
+    let file = release.values_file(&json!({"identity": identity}).to_string());
+    release.helm(&["install", "moorline", release.chart(), "--values", &file]).expect("it is installed");
+    let spec = json!({"audiences": ["sts.amazonaws.com"], "expirationSeconds": 600});
+    let body = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec});
+    for (account, allowed) in [("puller", true), ("other", false)] {
+        let request =
+            http::Request::post(format!("/api/v1/namespaces/{team}/serviceaccounts/{account}/token"))
+                .header("Content-Type", "application/json")
+                .header("Impersonate-User", release.user())
+                .body(body.to_string().into_bytes())
+                .expect("a literal request");
+        let answer = release.admin.request_text(request).await;
+        assert_eq!(answer.is_ok(), allowed, "{account}");
+        assert_eq!(may(&release, "get", "", "serviceaccounts", (&team, account)).await, allowed, "{account}");
+    }
+    assert!(!may(&release, "list", "", "serviceaccounts", (&team, "")).await);
+    release.end().await;
+}

@@ -53,6 +53,7 @@ fn the_daemon_begins_anew_with_what_it_reads_at_the_start_only() {
         let other = match (row.name, row.value(&Settings::default())) {
             (_, Value::Number(number)) => json!(number.as_u64().expect("a number") + 1),
             ("remoteBases" | "vaultAddresses", _) => json!(["https://other"]),
+            ("cloudEndpoints", _) => json!(["aws-sts=https://other"]),
             (_, Value::Array(_)) => json!(["other"]),
             (_, Value::Object(_)) => json!({"docker.io": ["other"]}),
             ("dataDir" | "webhookSecretFile" | "helm", _) => json!("/other"),
@@ -141,6 +142,10 @@ fn what_is_wrong_with_a_value_is_said() {
         (
             "rbac.grant=admin",
             of_schema("at '/rbac/grant': value must be one of 'none', 'namespaceAdmin', 'clusterAdmin'"),
+        ),
+        (
+            "identity.serviceAccounts[0].namespace=a",
+            of_schema("at '/identity/serviceAccounts/0': missing property 'names'"),
         ),
         ("tenants[0].namespace=a", of_schema("at '/tenants/0': missing property 'serviceAccounts'")),
     ] {
