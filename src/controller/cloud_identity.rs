@@ -13,13 +13,13 @@ use tokio::runtime::Handle;
 
 use super::reconcile::prepare::source_error;
 use super::reconcile::renderer::ChartLogin;
-use super::spec::ValidatedSpec;
 use super::spec::identity::{account_name, identity_owner};
+use super::spec::{SourceIdentity, ValidatedSource, ValidatedSpec};
 use crate::api::SyncName;
 use crate::cluster::{ApiError, Cluster, ServiceAccounts};
 use crate::report::ReconcileError;
 use crate::source::{
-    AccountFacts, AccountName, AccountTokens, CloudAccount, Credentials, Repositories, SecretText,
+    AccountFacts, AccountName, AccountTokens, Address, CloudAccount, Credentials, Repositories, SecretText,
     registry_identity, source_identity,
 };
 
@@ -55,12 +55,35 @@ pub(crate) fn source_credentials(
     clusters: TokenClusters<'_>,
     sync: &SyncName,
     valid_spec: &ValidatedSpec,
-) -> Result<Option<Credentials>, ReconcileError> {
-    let Some(identity) = &valid_spec.identity else { return Ok(None) };
+) -> Result<Credentials, ReconcileError> {
+    let (identity, address) = (valid_spec.identity.as_ref(), &valid_spec.address);
+    cloud_credentials(repositories, clusters, sync, valid_spec, (identity, address))
+}
+
+/// Returns the credentials that a cloud gives for the source of a mount; none if the mount names
+/// no cloud.
+pub(crate) fn mount_credentials(
+    repositories: &Repositories,
+    clusters: TokenClusters<'_>,
+    sync: &SyncName,
+    valid_spec: &ValidatedSpec,
+    source: &ValidatedSource,
+) -> Result<Credentials, ReconcileError> {
+    let (identity, address) = (source.identity.as_ref(), &source.address);
+    cloud_credentials(repositories, clusters, sync, valid_spec, (identity, address))
+}
+
+fn cloud_credentials(
+    repositories: &Repositories,
+    clusters: TokenClusters<'_>,
+    sync: &SyncName,
+    valid_spec: &ValidatedSpec,
+    (identity, address): (Option<&SourceIdentity>, &Address),
+) -> Result<Credentials, ReconcileError> {
+    let Some(identity) = identity else { return Ok(Credentials::default()) };
     let name = account_name(valid_spec, &sync.namespace, identity.account.as_deref());
     let account = cloud_account(clusters, name);
-    let found = source_identity(repositories, (identity.cloud, account), &valid_spec.address);
-    found.map(Some).map_err(source_error)
+    source_identity(repositories, (identity.cloud, account), address).map_err(source_error)
 }
 
 /// Returns the login that a cloud gives for the server of the chart; none if the spec names no

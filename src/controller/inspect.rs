@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::cloud_identity::{TokenClusters, chart_identity, source_credentials};
+use super::cloud_identity::{TokenClusters, chart_identity, mount_credentials, source_credentials};
 use super::peers::latest_revisions::LatestRevisions;
 use super::reconcile::decryption_keys;
 use super::reconcile::mounts::{MountSource, name_mount};
@@ -111,7 +111,7 @@ pub async fn render_sync(
     let valid_spec = decryption_keys::filled(clusters, name, valid_spec).await?;
     let credentials = match &valid_spec.secret {
         Some(secret) => credentials(cluster, &name.namespace, secret, &valid_spec.address).await?,
-        None => source_credentials(repositories, clusters, name, &valid_spec)?.unwrap_or_default(),
+        None => source_credentials(repositories, clusters, name, &valid_spec)?,
     };
     let repository = repositories.repository(&valid_spec.address, "", &credentials).map_err(source_error)?;
     let by = clock::now() + valid_spec.timeout;
@@ -180,13 +180,17 @@ async fn mount_sources(
             let wanted = &mount.source;
             let credentials = match &wanted.secret {
                 Some(secret) => credentials(cluster, &name.namespace, secret, &wanted.address).await?,
-                None => Credentials::default(),
+                None => {
+                    let clusters = TokenClusters { daemon: cluster, asker: cluster };
+                    mount_credentials(repositories, clusters, name, valid_spec, wanted)?
+                }
             };
             let keys = match &wanted.verify {
                 Some(verification) => Some(signers(cluster, name, verification).await?),
                 None => None,
             };
-            let source = MountSource::open(repositories, name, (at, mount), (credentials, None), keys)?;
+            let source =
+                MountSource::open(repositories, (name, valid_spec), (at, mount), (credentials, None), keys)?;
             let revision = source.repository.resolve(&wanted.reference, by).await.map_err(source_error)?;
             if let (Some(verification), Some(keys)) = (&wanted.verify, &source.keys) {
                 source

@@ -16,7 +16,9 @@ use crate::cluster::{ApiError, Cluster};
 use crate::controller::Context;
 use crate::controller::apply::ApplyContext;
 use crate::controller::apply::recreate::run_again;
-use crate::controller::cloud_identity::{TokenClusters, chart_identity, source_credentials};
+use crate::controller::cloud_identity::{
+    TokenClusters, chart_identity, mount_credentials, source_credentials,
+};
 use crate::controller::inspect;
 use crate::controller::reconcile::decryption_keys;
 use crate::controller::reconcile::mounts::{MountSource, name_mount};
@@ -67,7 +69,7 @@ pub(crate) async fn find(
             let data = inspect::secret(&context.cluster, &name.namespace, secret).await?;
             repository_login(context, cluster, name, valid_spec, (secret, data), &mut None).await?
         }
-        None => source_credentials(repositories, clusters, name, valid_spec)?.unwrap_or_default(),
+        None => source_credentials(repositories, clusters, name, valid_spec)?,
     };
     let owner = match login_owner(valid_spec) {
         login if login.is_empty() => login,
@@ -102,7 +104,7 @@ async fn mount_sources(
     name: &SyncName,
     valid_spec: &ValidatedSpec,
 ) -> Result<Vec<MountSource>, ReconcileError> {
-    let mut found = Vec::new();
+    let (repositories, mut found) = (&context.sources.repositories, Vec::new());
     for (at, mount) in valid_spec.mounts.iter().enumerate() {
         let open = async || {
             let credentials = match &mount.source.secret {
@@ -112,10 +114,12 @@ async fn mount_sources(
                     let to = &mount.source.address;
                     source_login(context, cluster, of, to, (secret, data), &mut None).await?
                 }
-                None => Credentials::default(),
+                None => {
+                    let clusters = TokenClusters { daemon: &context.cluster, asker: cluster };
+                    mount_credentials(repositories, clusters, name, valid_spec, &mount.source)?
+                }
             };
-            let repositories = &context.sources.repositories;
-            MountSource::open(repositories, name, (at, mount), (credentials, None), None)
+            MountSource::open(repositories, (name, valid_spec), (at, mount), (credentials, None), None)
         };
         found.push(open().await.map_err(|error| name_mount(at, mount, error))?);
     }

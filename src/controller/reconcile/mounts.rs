@@ -12,6 +12,7 @@ use super::prepare::source_error;
 use super::renderer::RenderContext;
 use crate::api::SyncName;
 use crate::clock;
+use crate::controller::spec::identity::mount_owner;
 use crate::controller::spec::{ValidatedMount, ValidatedSpec, is_inside};
 use crate::controller::worker::repository_credentials::SecretPermission;
 use crate::report::{ErrorCause, ReconcileError};
@@ -40,13 +41,16 @@ impl MountSource {
     /// that name the same Secret for it.
     pub(crate) fn open(
         repositories: &Repositories,
-        sync: &SyncName,
+        (sync, valid_spec): (&SyncName, &ValidatedSpec),
         (at, mount): (usize, &ValidatedMount),
         (credentials, permission): (Credentials, Option<Arc<SecretPermission>>),
         keys: Option<Arc<TrustedKeys>>,
     ) -> Result<Self, ReconcileError> {
-        let owner = mount.source.secret.as_ref().map(|secret| format!("{}/{secret}", sync.namespace));
-        let opened = repositories.repository(&mount.source.address, &owner.unwrap_or_default(), &credentials);
+        let owner = match mount_owner(valid_spec, &mount.source) {
+            login if login.is_empty() => login,
+            login => format!("{}/{login}", sync.namespace),
+        };
+        let opened = repositories.repository(&mount.source.address, &owner, &credentials);
         let repository = opened.map_err(source_error)?.on_behalf_of(&sync.namespace);
         Ok(Self { at, mount: mount.clone(), repository, credentials, permission, keys })
     }

@@ -10,11 +10,12 @@ use super::secrets::{WatchedSecret, followed};
 use super::signers;
 use super::signers::WatchedSigners;
 use crate::cluster::{Cluster, SecretData};
+use crate::controller::cloud_identity::{TokenClusters, mount_credentials};
 use crate::controller::reconcile::mounts::{MountSource, name_mount};
 use crate::controller::spec::{ValidatedMount, ValidatedSpec};
 use crate::controller::worker::repository_credentials::{SecretPermission, source_login};
 use crate::report::{ErrorCause, ReconcileError};
-use crate::source::{Credentials, TrustedKeys};
+use crate::source::TrustedKeys;
 
 /// The Secrets that a mount names, and the permission to send the first one.
 #[derive(Default)]
@@ -63,7 +64,9 @@ async fn source(
         }
         None => {
             (watched.secret, watched.permission) = (None, None);
-            Credentials::default()
+            let clusters = TokenClusters { daemon: &context.cluster, asker: cluster };
+            let repositories = &context.sources.repositories;
+            mount_credentials(repositories, clusters, sync, valid_spec, &mount.source)?
         }
     };
     let known = watched.trusted.take();
@@ -75,7 +78,7 @@ async fn source(
     }
     let keys = keys?;
     let login = (credentials, watched.permission.clone());
-    MountSource::open(&context.sources.repositories, sync, (at, mount), login, keys)
+    MountSource::open(&context.sources.repositories, (sync, valid_spec), (at, mount), login, keys)
 }
 
 async fn read(

@@ -40,8 +40,7 @@ pub(super) async fn credentials(
         worker.permission = None;
         let (context, sync) = (&worker.context, &worker.name);
         let clusters = TokenClusters { daemon: &context.cluster, asker: cluster };
-        let given = source_credentials(&context.sources.repositories, clusters, sync, valid_spec)?;
-        return Ok(given.unwrap_or_default());
+        return source_credentials(&context.sources.repositories, clusters, sync, valid_spec);
     };
     let followed = worker.secret.insert(followed(worker, name, known));
     let data = followed.read(&worker.context.cluster, &worker.name, &worker.rotated).await?;

@@ -2,7 +2,7 @@
 //!
 //! In: `provider` and `serviceAccountName` of a source. Out: [`SourceIdentity`], or an error.
 
-use super::{SpecError, ValidatedSpec, named, refuse};
+use super::{SpecError, ValidatedSource, ValidatedSpec, named, refuse};
 use crate::api::CloudProvider;
 use crate::source::{AccountName, Cloud};
 
@@ -64,7 +64,8 @@ pub(crate) fn account_name(
 /// Returns the ServiceAccounts that fields name for clouds; none for the one that acts for the
 /// Sync. Files that a cloud decrypts are known only if the field is set.
 pub(crate) fn cloud_accounts(valid_spec: &ValidatedSpec) -> impl Iterator<Item = Option<&str>> {
-    let sources = [&valid_spec.identity, &valid_spec.chart_identity].into_iter().flatten();
+    let own = [&valid_spec.identity, &valid_spec.chart_identity].into_iter();
+    let sources = own.chain(valid_spec.mounts.iter().map(|mount| &mount.source.identity)).flatten();
     let of_sources = sources.map(|identity| identity.account.as_deref());
     let decryption = valid_spec.decryption.iter().filter(|it| it.account.is_some() || it.secret.is_none());
     of_sources.chain(decryption.map(|decryption| decryption.account.as_deref()))
@@ -73,8 +74,21 @@ pub(crate) fn cloud_accounts(valid_spec: &ValidatedSpec) -> impl Iterator<Item =
 /// Returns what the login for the source depends on, within the namespace: the Secret, or the
 /// ServiceAccounts; empty without a login.
 pub(crate) fn login_owner(valid_spec: &ValidatedSpec) -> String {
-    match (&valid_spec.secret, &valid_spec.identity) {
-        (Some(secret), _) => secret.to_string(),
+    source_owner(valid_spec, valid_spec.secret.as_deref(), valid_spec.identity.as_ref())
+}
+
+/// Same as [`login_owner`], for the source of a mount.
+pub(crate) fn mount_owner(valid_spec: &ValidatedSpec, source: &ValidatedSource) -> String {
+    source_owner(valid_spec, source.secret.as_deref(), source.identity.as_ref())
+}
+
+fn source_owner(
+    valid_spec: &ValidatedSpec,
+    secret: Option<&str>,
+    identity: Option<&SourceIdentity>,
+) -> String {
+    match (secret, identity) {
+        (Some(secret), _) => secret.to_owned(),
         (None, Some(identity)) => identity_owner(valid_spec, identity),
         (None, None) => String::new(),
     }

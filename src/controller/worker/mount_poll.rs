@@ -44,7 +44,7 @@ impl MountPoll {
             let accepted = worker.last_accepted.as_ref().and_then(|revision| source.taken(revision));
             let last = || accepted.or_else(|| source.taken(&recorded()?));
             let last = source.keys.is_some().then(last).flatten();
-            let head = head_key(&worker.owner.namespace, &source.mount.source);
+            let head = head_key(&worker.owner.namespace, valid_spec, &source.mount.source);
             let wanted = &source.mount.source;
             let signed = wanted.verify.as_ref().map(|verification| verification.signed);
             Self {

@@ -13,7 +13,7 @@ use crate::cluster::Cluster;
 use crate::controller::peers::latest_revisions::SourceKey;
 use crate::controller::reconcile::mounts::MountSource;
 use crate::controller::reconcile::renderer::ChartLogin;
-use crate::controller::spec::identity::login_owner;
+use crate::controller::spec::identity::{login_owner, mount_owner};
 use crate::controller::spec::{ValidatedSource, ValidatedSpec};
 use crate::report::ReconcileError;
 use crate::source::{Address, Credentials, Reference, Repository, TrustedKeys};
@@ -76,16 +76,11 @@ impl ReconcileRequest {
 }
 
 /// Returns the key of the source of a mount.
-pub(super) fn head_key(namespace: &str, source: &ValidatedSource) -> SourceKey {
-    source_key(namespace, (&source.address, &source.reference), source.secret.as_deref())
+pub(super) fn head_key(namespace: &str, valid_spec: &ValidatedSpec, source: &ValidatedSource) -> SourceKey {
+    source_key(namespace, (&source.address, &source.reference), &mount_owner(valid_spec, source))
 }
 
-fn source_key(
-    namespace: &str,
-    (address, reference): (&Address, &Reference),
-    secret: Option<&str>,
-) -> SourceKey {
-    let secret = secret.unwrap_or_default();
-    let owner = if secret.is_empty() { "" } else { namespace };
-    (format!("{address}\n{owner}/{secret}").into(), reference.clone())
+fn source_key(namespace: &str, (address, reference): (&Address, &Reference), login: &str) -> SourceKey {
+    let owner = if login.is_empty() { "" } else { namespace };
+    (format!("{address}\n{owner}/{login}").into(), reference.clone())
 }

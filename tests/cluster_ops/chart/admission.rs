@@ -122,7 +122,9 @@ async fn identities_are_judged_as_accounts(release: &Release, who: (&str, &str))
     let git = |account: &str| json!({"source": {"git": {"url": "https://host/shop/a.git", "provider": "Azure", "serviceAccountName": account}}});
     let sops = |account: &str| json!({"decryption": {"sops": {"serviceAccountName": account}}});
     for (account, allowed) in [("deployer", true), ("admin", false)] {
-        for more in [oci(account), git(account), sops(account)] {
+        let mount = |of: &Value, kind: &str| json!({"source": {"git": {"url": "https://host/shop/a.git"}, "mounts": [{"path": "a", kind: of["source"][kind]}]}});
+        let mounts = [mount(&oci(account), "oci"), mount(&git(account), "git")];
+        for more in [oci(account), git(account), sops(account)].into_iter().chain(mounts) {
             let mut spec = spec("https://host/shop/a.git", "clusters/shop", "deployer");
             more.as_object().expect("fields").iter().for_each(|(field, value)| spec[field] = value.clone());
             let answer = create(release, who, "a", spec).await;
