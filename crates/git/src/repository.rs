@@ -24,8 +24,7 @@ pub(super) mod transit;
 mod waiter_count;
 
 use std::collections::HashMap;
-use std::fs::{self, DirBuilder, File};
-use std::os::unix::fs::DirBuilderExt;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
@@ -150,17 +149,7 @@ impl Repositories {
         hosts: HostPolicy,
         (memory, quota): (Memory, u64),
     ) -> Result<Self, Error> {
-        let disk = |what, error: std::io::Error| Error::Disk { what, cause: error.to_string().into() };
-        // Other users must not read private repositories.
-        let made = DirBuilder::new().recursive(true).mode(0o700).create(data);
-        made.map_err(|error| disk("make the folder", error))?;
-        let lock = File::create(data.join("lock")).map_err(|error| disk("make the lock", error))?;
-        lock.try_lock().map_err(|error| match error {
-            fs::TryLockError::WouldBlock => {
-                disk("begin", std::io::Error::other("another daemon uses it; each needs its own"))
-            }
-            fs::TryLockError::Error(error) => disk("take the lock", error),
-        })?;
+        let lock = quota::lock_folder(data)?;
         Ok(Self(Arc::new(MirrorFolder {
             data: data.to_owned(),
             network: Arc::new(SharedNetwork::new(proxy, hosts)),

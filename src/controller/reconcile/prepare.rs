@@ -157,11 +157,7 @@ async fn prepare_in(
         last = None;
     }
     let kept = match last {
-        Some(last) => {
-            let bases = remote_bases::renewed(&last.bases, ground, by).await?;
-            let mounts = means.renewed_mounts(&last.mounts, revision, by).await?;
-            bases.zip(mounts).map(|(bases, mounts)| PreparedRevision { bases, mounts, ..last.clone() })
-        }
+        Some(last) => with_unchanged_sources(last, means, revision, by).await?,
         None => None,
     };
     if let Some(kept) = kept.as_ref().filter(|kept| kept.revision.has_same_files(revision)) {
@@ -234,6 +230,18 @@ async fn prepare_in(
         kept,
         complete,
     })
+}
+
+/// Returns the last render if its remote bases and its mounts have the same files today.
+async fn with_unchanged_sources(
+    last: &PreparedRevision,
+    means: RenderContext<'_>,
+    revision: &Revision,
+    by: Instant,
+) -> Result<Option<PreparedRevision>, ReconcileError> {
+    let bases = remote_bases::renewed(&last.bases, means.ground, by).await?;
+    let mounts = means.renewed_mounts(&last.mounts, revision, by).await?;
+    Ok(bases.zip(mounts).map(|(bases, mounts)| PreparedRevision { bases, mounts, ..last.clone() }))
 }
 
 /// Builds the desired set on a blocking thread: that is CPU-bound, and must not block the async

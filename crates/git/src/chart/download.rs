@@ -3,8 +3,8 @@
 //!
 //! In: a URL.
 //! Out: the whole body of the response, or a [`ChartError`]. Redirects are followed a few times,
-//! never from https to http. A host other than the configured one gets no login, and must have a
-//! public address.
+//! never from https to http. A host other than the configured one gets no login, except for the
+//! server of tokens that a registry itself names, and must have a public address.
 
 use std::borrow::Cow;
 use std::io::Read as _;
@@ -69,6 +69,9 @@ pub(super) struct DownloadRequest<'a> {
     pub(super) authorization: Option<&'a Sensitive<String>>,
     /// Content that is here already: if the server has no other, it answers 304.
     pub(super) known: Option<&'a Validators>,
+    /// Send the authorization to the server of `url` also if it is another than the configured one,
+    /// and follow no redirect.
+    pub(super) is_token: bool,
     /// Maximum number of bytes of the body, and its name in messages.
     pub(super) limit: (u64, &'static str),
 }
@@ -127,7 +130,34 @@ impl<'a> Downloader<'a> {
         authorization: Option<&Sensitive<String>>,
         limit: (u64, &'static str),
     ) -> Result<DownloadResponse, ChartError> {
-        self.send(DownloadRequest { url, is_head: false, accept, authorization, known: None, limit })
+        self.send(DownloadRequest {
+            url,
+            is_head: false,
+            accept,
+            authorization,
+            known: None,
+            is_token: false,
+            limit,
+        })
+    }
+
+    /// Requests a token from the server that a registry names, with the login. No redirect is
+    /// followed: it could lead the login elsewhere.
+    pub(super) fn token(
+        &self,
+        url: &Url,
+        limit: (u64, &'static str),
+    ) -> Result<DownloadResponse, ChartError> {
+        let (authorization, accept) = (self.login(), "application/json");
+        self.send(DownloadRequest {
+            url,
+            is_head: false,
+            accept,
+            authorization,
+            known: None,
+            is_token: true,
+            limit,
+        })
     }
 
     /// As [`Self::get`], for any request.
@@ -139,6 +169,12 @@ impl<'a> Downloader<'a> {
         for _ in 0..=MAX_REDIRECTS {
             let answer = self.ask(&url, request)?;
             if matches!(answer.status, 301 | 302 | 303 | 307 | 308) {
+                if request.is_token {
+                    return Err(ChartError::Redirect {
+                        server: url.server(),
+                        problem: "the request for a token",
+                    });
+                }
                 let target = answer.location.and_then(|location| url.resolve(&location));
                 let nowhere = || ChartError::Redirect { server: url.server(), problem: "to an invalid URL" };
                 let target = target.ok_or_else(nowhere)?;
@@ -178,7 +214,7 @@ impl<'a> Downloader<'a> {
         let file = FileRequest {
             is_head: request.is_head,
             accept: request.accept,
-            authorization: request.authorization.filter(|_| is_same),
+            authorization: request.authorization.filter(|_| is_same || request.is_token),
             known: request.known,
         };
         Ok(client.file((&url.whole(), &url.server()), &file, self.by)?)

@@ -125,6 +125,7 @@ impl KnownIndex {
                 authorization,
                 known,
                 limit,
+                is_token: false,
             })?;
             if !(got.status == 304 && known.is_some()) {
                 let validators = got.validators.clone();

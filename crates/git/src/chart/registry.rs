@@ -2,8 +2,8 @@
 //!
 //! In: `oci://host/path/name` and a version.
 //! Out: the tags; the manifest and the archive, each with its digest checked. A registry may ask
-//! for a token; the login is sent for it only to the registry's own server, and a token of another
-//! server is requested without one. Mirrors of the registry are asked first, without the login.
+//! for a token; the login is sent for it only to the server that the registry itself names, over
+//! https. Mirrors of the registry are asked first, without the login.
 
 use std::cell::RefCell;
 
@@ -218,7 +218,15 @@ impl<'a> RegistrySession<'a> {
         let ask = || {
             let token = self.token.borrow();
             let authorization = token.as_ref();
-            self.downloads.send(DownloadRequest { url, is_head, accept, authorization, known: None, limit })
+            self.downloads.send(DownloadRequest {
+                url,
+                is_head,
+                accept,
+                authorization,
+                known: None,
+                is_token: false,
+                limit,
+            })
         };
         let got = ask()?;
         if got.status != 401 || self.token.borrow().is_some() {
@@ -243,9 +251,7 @@ impl<'a> RegistrySession<'a> {
         let url = url.ok_or_else(|| unusable("asks for a token and does not name its server"))?;
         let url = Url::parse(&url).ok_or_else(|| unusable("names no valid URL for tokens"))?;
         let limit = (MAX_TOKEN_BYTES, "bytes of a token");
-        let got: DownloadResponse =
-            self.downloads.get(&url, "application/json", self.downloads.login(), limit)?;
-        let token = token_in(&accepted(got)?);
+        let token = token_in(&accepted(self.downloads.token(&url, limit)?)?);
         let token = token.ok_or_else(|| unusable("gives no token that can be used"))?;
         Ok(Sensitive::new(format!("Bearer {token}")))
     }

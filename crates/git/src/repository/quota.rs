@@ -1,20 +1,39 @@
-//! Disk quota for mirrors and charts.
+//! The data folder: its lock, and its quota for mirrors and charts.
 //!
 //! In: the entries of the data folder, with the time of their last use.
 //! Out: the folder within its quota: the least recently used mirrors are removed, but none that is
 //! being read. A removed mirror is cloned again when its files are needed; files already read are
 //! not affected.
 
-use std::fs;
+use std::fs::{self, DirBuilder, File};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::sync::{Arc, PoisonError, Weak};
 use std::time::SystemTime;
 
+use super::super::error::Error;
 use super::{MirrorFolder, Place, Repositories, Shared};
 
 /// Folders next to the mirrors, which must not be removed.
 pub(super) const BESIDE: [&str; 4] =
     [super::charts::FOLDER, super::lfs_files::FOLDER, super::signature_check::FOLDER, Repositories::RENDERED];
+
+/// Makes the folder, and locks it for this daemon.
+pub(super) fn lock_folder(data: &Path) -> Result<File, Error> {
+    let disk = |what, error: io::Error| Error::Disk { what, cause: error.to_string().into() };
+    // Other users must not read private repositories.
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(data);
+    made.map_err(|error| disk("make the folder", error))?;
+    let lock = File::create(data.join("lock")).map_err(|error| disk("make the lock", error))?;
+    lock.try_lock().map_err(|error| match error {
+        fs::TryLockError::WouldBlock => {
+            disk("begin", io::Error::other("another daemon uses it; each needs its own"))
+        }
+        fs::TryLockError::Error(error) => disk("take the lock", error),
+    })?;
+    Ok(lock)
+}
 
 /// An entry of the folder.
 struct Taker {

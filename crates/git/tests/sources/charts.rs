@@ -338,7 +338,7 @@ async fn a_chart_of_a_registry_is_known_by_either_digest() {
 }
 
 #[tokio::test]
-async fn a_registry_elsewhere_learns_no_login() {
+async fn the_server_of_tokens_that_a_registry_names_gets_the_login_and_nobody_else() {
     let ground = Ground::tls();
     let other =
         GitServer::start_with(ground.root.path(), ground.authority.as_ref().map(|it| it.server(None)));
@@ -354,7 +354,12 @@ async fn a_registry_elsewhere_learns_no_login() {
     assert!(ground.fetch(&url, None, Digest::hash(&chart("x"))).await.is_ok());
     let asked = other.requests();
     assert_eq!(asked.len(), 1);
-    assert!(asked[0].header("authorization").is_none());
+    assert_eq!(asked[0].header("authorization"), Some("Basic bWU6cGxhbnRlZA=="));
+    // A redirect could lead the login elsewhere, and is not followed.
+    let target = format!("https://localhost:{}/elsewhere", ground.server.port);
+    other.rule(move |_| headed(302, format!("Location: {target}\r\n"), b""));
+    let error = ground.fetch(&url, None, Digest::hash(b"other")).await.unwrap_err();
+    assert!(error.to_string().contains("redirects the request for a token, which is not followed"), "{error}");
     // One that asks for the login itself gets it, and one that refuses it gets an error that says
     // so.
     ground.server.rule(|request| match request.header("authorization") {
