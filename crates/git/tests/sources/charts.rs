@@ -359,7 +359,10 @@ async fn the_server_of_tokens_that_a_registry_names_gets_the_login_and_nobody_el
     let target = format!("https://localhost:{}/elsewhere", ground.server.port);
     other.rule(move |_| headed(302, format!("Location: {target}\r\n"), b""));
     let error = ground.fetch(&url, None, Digest::hash(b"other")).await.unwrap_err();
-    assert!(error.to_string().contains("redirects the request for a token, which is not followed"), "{error}");
+    assert!(
+        error.to_string().contains("redirects the request for a token, which is not followed"),
+        "{error}"
+    );
     // One that asks for the login itself gets it, and one that refuses it gets an error that says
     // so.
     ground.server.rule(|request| match request.header("authorization") {
