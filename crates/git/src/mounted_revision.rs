@@ -67,7 +67,7 @@ mod tests {
         let plain =
             Revision { commit, name: "refs/heads/a+b/c".into(), tag: None, chart: None, mounts: Vec::new() };
         let mounts = vec![MountedRevision::new("vendor/base", &plain), MountedRevision::new("b", &plain)];
-        let whole = Revision { mounts: mounts.clone(), ..plain.clone() };
+        let whole = Revision { mounts, ..plain.clone() };
         let read = Revision::parse(&whole.to_string(), None, &branch).unwrap();
         assert_eq!(read, whole);
         assert_eq!(read.mounts[0].revision(&branch), Some(plain.clone()));

@@ -107,7 +107,7 @@ pub(super) fn fetch(
         let pointers: Vec<&LfsPointer> = part.iter().map(|(file, _)| &file.pointer).collect();
         let mut places = client.places(&pointers).map_err(|problem| first.error(problem))?;
         for (file, digest) in part {
-            let missing = || Err(LfsProblem::Missing { server: client.server().into() });
+            let missing = || Err(LfsProblem::Missing { server: client.server() });
             let place = places.remove(&file.pointer.oid).unwrap_or_else(missing);
             let place = place.map_err(|problem| file.error(problem))?;
             let received = client.download(place).and_then(|(answer, server)| {
