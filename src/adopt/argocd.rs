@@ -82,12 +82,14 @@ pub(super) fn convert_application(old: &OldResource<'_>, draft: &mut SyncBuilder
 fn source(old: &OldResource<'_>, draft: &mut SyncBuilder) {
     let spec = &old.body["spec"];
     let several;
+    let mut beside = None;
     let (place, source) = match spec["sources"].as_array().map(Vec::as_slice) {
         Some([only]) => ("spec.sources[0]", only),
         Some(all @ [_, ..]) => match convert_sources(all, draft) {
             Some(found) => {
                 several = found;
-                (&*several.0, &several.1)
+                beside = several.beside.as_ref();
+                (&*several.place, &several.source)
             }
             None => return,
         },
@@ -105,7 +107,7 @@ fn source(old: &OldResource<'_>, draft: &mut SyncBuilder) {
     directory(&source["directory"], &format!("{place}.directory"), draft);
     convert_argocd_options(&source["kustomize"], place, draft);
     chart(source, place, text(old.body, "/metadata/name"), draft);
-    convert_repository(old, source, place, draft);
+    convert_repository(old, (source, beside), place, draft);
     if is_set(&source["tagPrefix"]) {
         draft.refuse(
             format!("{place}.tagPrefix"),

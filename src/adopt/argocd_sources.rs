@@ -14,11 +14,14 @@ use super::sync_builder::{SyncBuilder, is_set, text};
 /// Converts the repository, the path and the revision.
 pub(super) fn convert_repository(
     old: &OldResource<'_>,
-    source: &Value,
+    (source, beside): (&Value, Option<&(String, Value)>),
     place: &str,
     draft: &mut SyncBuilder,
 ) {
     let (url, chart) = (text(source, "/repoURL"), text(source, "/chart"));
+    if let Some((beside, values)) = beside.filter(|_| !chart.is_empty()) {
+        return chart_beside(source, place, (values, beside), draft);
+    }
     match (is_registry(url), chart.is_empty()) {
         (true, false) => registry_chart(source, place, draft),
         (_, true) if url.starts_with("oci://") => artifact(source, place, draft),
@@ -29,6 +32,45 @@ pub(super) fn convert_repository(
         }
         (false, false) => repository_chart(old, source, place, draft),
     }
+}
+
+/// Converts a published chart whose values files are in a repository: the Sync follows the
+/// repository, and the chart beside it.
+fn chart_beside(source: &Value, place: &str, (values, beside): (&Value, &str), draft: &mut SyncBuilder) {
+    let files = draft.spec["render"]["helm"]["valuesFiles"].clone();
+    let files: Vec<&str> = files.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    if files.iter().any(|file| !file.starts_with('/')) {
+        let why = "values files of a published chart are in the chart, and a Sync reads those of Git: commit them, and name them in valuesFiles";
+        draft.refuse(format!("{place}.helm.valueFiles"), why);
+    }
+    // Relative to the root, so that the folder of the first one may be the path.
+    let first = files.first().and_then(|file| file.rsplit_once('/')).map_or("", |(folder, _)| folder);
+    let path = match first.trim_start_matches('/') {
+        "" => ".".to_owned(),
+        folder => folder.to_owned(),
+    };
+    published_chart(source, place, draft);
+    draft.url(&format!("{beside}.repoURL"), text(values, "/repoURL"), "");
+    draft.path(&path);
+    reference(text(values, "/targetRevision"), draft);
+}
+
+/// Sets the chart that is rendered beside the files of the source.
+fn published_chart(source: &Value, place: &str, draft: &mut SyncBuilder) {
+    let (url, name) = (text(source, "/repoURL").trim_end_matches('/'), text(source, "/chart"));
+    let version = Some(text(source, "/targetRevision")).filter(|it| !it.is_empty()).unwrap_or("*");
+    let (plain, _) = super::sync_builder::without_login(url);
+    if plain != url {
+        let why = "the URL has credentials in it, which belong in a Secret: remove them, and write render.helm.chart.secretRef of the Sync by hand";
+        draft.refuse(format!("{place}.repoURL"), why);
+    }
+    draft.spec["render"]["helm"]["chart"] = match is_registry(url) {
+        true => {
+            let host = plain.trim_start_matches("oci://");
+            json!({"url": format!("oci://{host}/{name}"), "version": version})
+        }
+        false => json!({"url": plain, "name": name, "version": version}),
+    };
 }
 
 /// Converts a chart of a registry, whose URL Argo CD writes without a scheme.
@@ -52,7 +94,6 @@ fn refuse_files(place: &str, draft: &mut SyncBuilder) {
 
 /// Converts a chart of a chart repository.
 fn repository_chart(old: &OldResource<'_>, source: &Value, place: &str, draft: &mut SyncBuilder) {
-    let (url, name) = (text(source, "/repoURL").trim_end_matches('/'), text(source, "/chart"));
     let parent = old.parent.map(|parent| &parent["spec"]["source"]);
     let Some(parent) = parent.filter(|it| is_set(&it["repoURL"]) && !is_set(&it["chart"])) else {
         let why = "a Sync follows a Git repository or a registry, also with a chart of a chart repository, and no Application with one applies this one: commit the Application, and let another one apply it, or take the chart from a registry (oci://)";
@@ -62,13 +103,7 @@ fn repository_chart(old: &OldResource<'_>, source: &Value, place: &str, draft: &
         let why = "values files of a published chart are in the chart, and a Sync reads those of Git: commit them, and name them in valuesFiles";
         draft.refuse(format!("{place}.helm.valueFiles"), why);
     }
-    let version = Some(text(source, "/targetRevision")).filter(|it| !it.is_empty()).unwrap_or("*");
-    let (plain, _) = super::sync_builder::without_login(url);
-    if plain != url {
-        let why = "the URL has credentials in it, which belong in a Secret: remove them, and write render.helm.chart.secretRef of the Sync by hand";
-        draft.refuse(format!("{place}.repoURL"), why);
-    }
-    draft.spec["render"]["helm"]["chart"] = json!({"url": plain, "name": name, "version": version});
+    published_chart(source, place, draft);
     draft.url("the repository of the Application that applies this one", text(parent, "/repoURL"), "");
     draft.path(text(parent, "/path"));
     reference(text(parent, "/targetRevision"), draft);
@@ -97,6 +132,6 @@ fn artifact(source: &Value, place: &str, draft: &mut SyncBuilder) {
     if let Some(secret) = secret {
         oci["secretRef"] = json!({"name": secret});
     }
-    draft.spec["source"] = json!({"oci": oci});
+    draft.spec["source"]["oci"] = oci;
     draft.path(text(source, "/path"));
 }

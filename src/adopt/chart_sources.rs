@@ -87,22 +87,40 @@ pub(super) fn signatures(verify: &Value, place: &str, namespace: &str, draft: &m
     if !is_set(verify) {
         return;
     }
-    let (chart, keys) = (&draft.spec["render"]["helm"]["chart"], text(verify, "/secretRef/name"));
-    let has_signatures = text(chart, "/url").starts_with("oci://") && !is_set(&chart["digest"]);
-    let is_by_keys = text(verify, "/provider") == "cosign" && !is_set(&verify["matchOIDCIdentity"]);
-    if keys.is_empty() || !has_signatures || !is_by_keys {
-        let why = "signatures of cosign by the keys of a Secret are carried over, of charts in a registry and without a digest: \
-                   name such keys, or set the digest of one version instead";
+    let chart = &draft.spec["render"]["helm"]["chart"];
+    if !text(chart, "/url").starts_with("oci://") || is_set(&chart["digest"]) {
+        let why = "signatures are carried over of charts in a registry and without a digest: \
+                   set the digest of one version instead";
         return draft.refuse(format!("{place}.verify"), why);
     }
+    if let Some(converted) = signers(verify, place, namespace, draft) {
+        draft.spec["render"]["helm"]["chart"]["verify"] = converted;
+    }
+}
+
+/// Converts signers whose keys are in a Secret of `namespace`; none if they are refused.
+pub(super) fn signers(
+    verify: &Value,
+    place: &str,
+    namespace: &str,
+    draft: &mut SyncBuilder,
+) -> Option<Value> {
+    let keys = text(verify, "/secretRef/name");
+    let is_by_keys = text(verify, "/provider") == "cosign" && !is_set(&verify["matchOIDCIdentity"]);
+    if keys.is_empty() || !is_by_keys {
+        let why = "signatures of cosign by the keys of a Secret are carried over: name such keys, write verify of the Sync by hand, \
+                   or set the digest of one version instead";
+        draft.refuse(format!("{place}.verify"), why);
+        return None;
+    }
     let own = draft.requested.sync.namespace.clone();
-    draft.spec["render"]["helm"]["chart"]["verify"] = json!({"keys": {"secretRef": {"name": keys}}});
     if namespace != &*own {
         let why = format!(
             "the keys are read from a Secret {keys} in {own}: copy the public keys from {namespace}/{keys} there"
         );
         draft.mark_lost(format!("{place}.verify"), why);
     }
+    Some(json!({"keys": {"secretRef": {"name": keys}}}))
 }
 
 /// Converts the login of the source of a chart.

@@ -6,17 +6,14 @@
 use serde_json::{Value, json};
 
 use super::OldResource;
+use super::chart_sources;
 use super::external_artifact::find_folder;
 use super::flux;
 use super::sync_builder::{SyncBuilder, is_set, text};
 
 /// Fields of an OCIRepository that change the files, or that make them less trusted.
-const REFUSED_FIELDS: [(&str, &str); 3] = [
+const REFUSED_FIELDS: [(&str, &str); 2] = [
     ("insecure", "registries are asked over https only: give the registry a certificate"),
-    (
-        "verify",
-        "signatures of this artifact are not carried over: write spec.source.oci.verify of the Sync by hand, or pin spec.ref.digest",
-    ),
     ("ignore", "these files would be applied: leave them out of the artifact, then out of spec.ignore"),
 ];
 
@@ -28,7 +25,8 @@ const LOST_FIELDS: [(&str, &str); 3] = [
 ];
 
 /// Other known fields of an OCIRepository.
-const FIELDS: [&str; 9] = [
+const FIELDS: [&str; 10] = [
+    "verify",
     "certSecretRef",
     "interval",
     "layerSelector",
@@ -94,7 +92,13 @@ fn registry(old: &OldResource<'_>, draft: &mut SyncBuilder) {
     if let Some(secret) = login(source, draft) {
         oci["secretRef"] = json!({"name": secret});
     }
-    draft.spec["source"] = json!({"oci": oci});
+    if is_set(&spec["verify"]) {
+        let namespace = text(source, "/metadata/namespace");
+        if let Some(converted) = chart_sources::signers(&spec["verify"], place, namespace, draft) {
+            oci["verify"] = converted;
+        }
+    }
+    draft.spec["source"]["oci"] = oci;
     if let Some(interval) = flux::span("interval", place, spec, draft) {
         draft.spec["interval"] = interval.into();
     }
@@ -166,7 +170,7 @@ pub(super) fn follow_chart(url: &str, reference: Value, secret: Option<&str>, dr
     if let Some(secret) = secret {
         oci["secretRef"] = json!({"name": secret});
     }
-    draft.spec["source"] = json!({"oci": oci});
+    draft.spec["source"]["oci"] = oci;
     draft.path(name);
 }
 

@@ -14,9 +14,18 @@ const FOLDER: &str = "argocd-sources";
 /// Fields of a source that is only referred to.
 const REFERRED: [&str; 3] = ["ref", "repoURL", "targetRevision"];
 
-/// Returns the place of the source that is rendered, and that source with values files as a Sync
-/// names them. None if the sources cannot be converted.
-pub(super) fn convert_sources(sources: &[Value], draft: &mut SyncBuilder) -> Option<(String, Value)> {
+/// Several sources, converted.
+pub(super) struct ConvertedSources {
+    /// Place of the source that is rendered.
+    pub(super) place: String,
+    /// That source, with values files as a Sync names them.
+    pub(super) source: Value,
+    /// The repository of values files of a published chart, with its place: the Sync follows it.
+    pub(super) beside: Option<(String, Value)>,
+}
+
+/// Converts sources; none if that cannot be done.
+pub(super) fn convert_sources(sources: &[Value], draft: &mut SyncBuilder) -> Option<ConvertedSources> {
     let is_rendered = |source: &Value| {
         let renders = ["path", "chart"].into_iter().any(|field| is_set(&source[field]));
         renders || !is_set(&source["ref"])
@@ -29,12 +38,17 @@ pub(super) fn convert_sources(sources: &[Value], draft: &mut SyncBuilder) -> Opt
     };
     let mut source = sources[at].clone();
     let place = |at: usize| format!("spec.sources[{at}]");
-    let mut mounts = Vec::new();
+    let is_published = is_set(&source["chart"]);
+    let (mut mounts, mut beside) = (Vec::new(), None);
     for (other, referred) in sources.iter().enumerate().filter(|(other, _)| *other != at) {
         let name = text(referred, "/ref");
         draft.mark_unknown_lost(referred, &place(other), &REFERRED);
         let is_same = |field: &str| referred[field] == source[field];
         let is_own = is_same("repoURL") && is_same("targetRevision");
+        if is_published && beside.is_none() && rename_values(&mut source, name, "") {
+            beside = Some((place(other), referred.clone()));
+            continue;
+        }
         let folder = if is_own { String::new() } else { format!("{FOLDER}/{name}") };
         if rename_values(&mut source, name, &folder) && !is_own {
             mounts.extend(mount(referred, &place(other), &folder, draft));
@@ -46,7 +60,7 @@ pub(super) fn convert_sources(sources: &[Value], draft: &mut SyncBuilder) -> Opt
     if !mounts.is_empty() {
         draft.spec["source"]["mounts"] = mounts.into();
     }
-    Some((place(at), source))
+    Some(ConvertedSources { place: place(at), source, beside })
 }
 
 /// Names the values files of a source by their path in a folder; true if there are any.
@@ -98,7 +112,7 @@ mod tests {
     use crate::adopt::RequestedSync;
     use crate::api::SyncName;
 
-    fn converted(sources: &Value) -> (SyncBuilder, Option<(String, Value)>) {
+    fn converted(sources: &Value) -> (SyncBuilder, Option<ConvertedSources>) {
         let sync = SyncName::new("moorline", "shop");
         let mut draft = SyncBuilder::new(RequestedSync { sync, secret: None });
         let found = convert_sources(sources.as_array().unwrap(), &mut draft);
@@ -114,13 +128,31 @@ mod tests {
             {"repoURL": "https://example.com/charts.git", "ref": "same"},
             {"repoURL": "https://example.com/unused.git", "ref": "unused"},
         ]));
-        let (place, source) = found.unwrap();
+        let ConvertedSources { place, source, beside } = found.unwrap();
+        assert_eq!(beside, None);
         assert_eq!((&*place, draft.refused.len()), ("spec.sources[1]", 0));
         let files =
             json!(["/argocd-sources/values/prod.yaml", "/a.yaml", "/b.yaml", "c.yaml", "$gone/d.yaml"]);
         assert_eq!(source["helm"]["valueFiles"], files);
         let git = json!({"url": "https://example.com/values.git", "ref": {"branch": "main"}});
         assert_eq!(draft.spec["source"]["mounts"], json!([{"path": "argocd-sources/values", "git": git}]));
+    }
+
+    #[test]
+    fn a_published_chart_is_beside_the_repository_of_its_values() {
+        let values = json!({"repoURL": "https://example.com/values.git", "ref": "values"});
+        let (draft, found) = converted(&json!([
+            {"repoURL": "https://charts.example.com", "chart": "shop", "targetRevision": "1.x",
+                "helm": {"valueFiles": ["$values/shop/prod.yaml", "$more/all.yaml"]}},
+            values,
+            {"repoURL": "https://example.com/more.git", "ref": "more"},
+        ]));
+        let found = found.unwrap();
+        assert_eq!(found.beside, Some(("spec.sources[1]".to_owned(), values)));
+        let files = json!(["/shop/prod.yaml", "/argocd-sources/more/all.yaml"]);
+        assert_eq!((&found.source["helm"]["valueFiles"], draft.refused.len()), (&files, 0));
+        let git = json!({"url": "https://example.com/more.git"});
+        assert_eq!(draft.spec["source"]["mounts"], json!([{"path": "argocd-sources/more", "git": git}]));
     }
 
     #[test]

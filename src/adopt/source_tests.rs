@@ -52,6 +52,10 @@ fn an_artifact_is_a_source() {
     );
     assert_eq!(spec["suspend"], true);
     assert_eq!(fields(&found.lost), ["OCIRepository spec.suspend"]);
+    let verify = json!({"verify": {"provider": "cosign", "secretRef": {"name": "signers"}}});
+    let found = of_artifact(verify, None);
+    let keys = json!({"keys": {"secretRef": {"name": "signers"}}});
+    assert_eq!((&found.refused[..], &found.sync["spec"]["source"]["oci"]["verify"]), (&[][..], &keys));
     let found = of_artifact(json!({"secretRef": {"name": "a"}}), Some("login"));
     assert_eq!(found.refused, []);
     assert_eq!(found.sync["spec"]["source"]["oci"]["secretRef"], json!({"name": "login"}));
@@ -137,6 +141,38 @@ fn of_application(source: Value, parent: Option<&Value>) -> Adoption {
     let automated = json!({"automated": {"selfHeal": true}});
     let body = json!({"metadata": {"name": "shop", "namespace": "argocd"}, "spec": {"source": source, "syncPolicy": automated}});
     adopt(&OldResource { parent, ..old(Tool::ArgoCd, &body) }, &wanted(None))
+}
+
+#[test]
+fn a_published_chart_with_values_in_git_follows_the_repository_of_the_values() {
+    let chart = |url: &str| json!({"repoURL": url, "chart": "web", "targetRevision": "1.x", "helm": {"valueFiles": ["$values/web/prod.yaml"]}});
+    let values =
+        json!({"repoURL": "https://example.com/values.git", "targetRevision": "main", "ref": "values"});
+    for (url, expect) in [
+        (
+            "https://charts.example.com/",
+            json!({"url": "https://charts.example.com", "name": "web", "version": "1.x"}),
+        ),
+        ("example.com/charts", json!({"url": "oci://example.com/charts/web", "version": "1.x"})),
+    ] {
+        let automated = json!({"automated": {"selfHeal": true}});
+        let spec = json!({"sources": [chart(url), values], "syncPolicy": automated});
+        let body = json!({"metadata": {"name": "shop", "namespace": "argocd"}, "spec": spec});
+        let found = adopt(&old(Tool::ArgoCd, &body), &wanted(None));
+        assert_eq!(found.refused, []);
+        let spec = &found.sync["spec"];
+        let git = json!({"url": "https://example.com/values.git", "ref": {"branch": "main"}});
+        assert_eq!((&spec["source"], &spec["path"]), (&json!({"git": git}), &json!("./web")));
+        let helm = &spec["render"]["helm"];
+        assert_eq!((&helm["chart"], &helm["valuesFiles"]), (&expect, &json!(["/web/prod.yaml"])));
+    }
+    // Files of the chart itself cannot be named.
+    let mut own = chart("https://charts.example.com");
+    own["helm"]["valueFiles"] = json!(["$values/web/prod.yaml", "own.yaml"]);
+    let body =
+        json!({"metadata": {"name": "shop", "namespace": "argocd"}, "spec": {"sources": [own, values]}});
+    let found = adopt(&old(Tool::ArgoCd, &body), &wanted(None));
+    assert_eq!(found.refused.first().map(|it| &*it.field), Some("spec.sources[0].helm.valueFiles"));
 }
 
 #[test]
