@@ -33,6 +33,7 @@ pub use moorline_core::{
 pub use moorline_engine::{desired, diff, observed, plan, proof, rbac};
 pub use moorline_git as source;
 pub use moorline_health as health;
+pub use moorline_journal as journal;
 pub use moorline_kustomize as kustomize;
 pub use moorline_managed_fields as fields;
 pub use moorline_metrics as metrics;

@@ -3,6 +3,7 @@
 
 mod adopt;
 mod artifact;
+mod audit;
 mod chart_comparison;
 mod chart_flags;
 mod check;
@@ -17,6 +18,7 @@ mod explanation;
 mod helm_isolation;
 mod install;
 mod installation;
+mod journal_start;
 mod kustomize_comparison;
 mod kustomize_options;
 mod listeners;
@@ -83,6 +85,7 @@ enum Verb {
     Move(operate::moves::MoveArgs),
     Delete(operate::delete::DeleteArgs),
     Events(operate::events::EventsArgs),
+    Audit(audit::AuditArgs),
     Crd(crd::CrdArgs),
     Rbac(rbac::RbacArgs),
     Adopt(adopt::AdoptArgs),
@@ -180,6 +183,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Verb::Move(arguments) => operate::moves::run(arguments, &mut streams),
         Verb::Delete(arguments) => operate::delete::run(arguments, &mut streams),
         Verb::Events(arguments) => operate::events::run(arguments, &mut streams),
+        Verb::Audit(arguments) => audit::run(arguments, &mut streams),
         Verb::Crd(arguments) => crd::run(arguments, &mut streams),
         Verb::Rbac(arguments) => rbac::run(arguments, &mut streams),
         Verb::Adopt(arguments) => adopt::run(arguments, &mut streams),

@@ -11,6 +11,7 @@ use tokio::sync::{mpsc, watch};
 
 use super::crd_update::define;
 use super::election::{self, Election, forward_webhooks};
+use super::journal_start::{flush_journal, open_journal};
 use super::exit::Exit;
 use super::listeners::{listen_to_probes, start_page, start_server};
 use super::proof_keys::ProofKeys;
@@ -20,7 +21,7 @@ use super::setting_flags::SettingFlags;
 pub(super) use super::signals::shutdown_signal;
 use super::sources::sources;
 use super::{Streams, logs, settings_file};
-use crate::api::{PATH_ANNOTATION, SOURCE_ANNOTATION, SyncName};
+use crate::api::{JOURNAL_ANNOTATION, PATH_ANNOTATION, SOURCE_ANNOTATION, SyncName};
 use crate::cluster::lease::{Leadership, LeaseClaim, Terms, WritePermit};
 use crate::cluster::{Cluster, Connection};
 use crate::controller::lease_terms::{End, through_terms};
@@ -29,6 +30,7 @@ use crate::controller::{
     Board, Context, ContextOptions, LeaseRecord, manager, serve_live_objects, standalone,
 };
 use crate::helm::{Helm, IsolationLevel};
+use crate::journal::Journal;
 use crate::metrics::Metrics;
 use crate::name_rules;
 use crate::report::board::DaemonRole;
@@ -145,8 +147,10 @@ async fn run_daemon(
         }),
         false => None,
     };
+    let journal = open_journal(&settings, &connection, &metrics)?;
     let daemon = Daemon {
         arguments,
+        journal: journal.clone(),
         level,
         connection,
         namespace,
@@ -159,6 +163,7 @@ async fn run_daemon(
         ending,
     };
     let leadership = daemon.serve(settings, called, looks).await?;
+    flush_journal(&journal).await;
     release(leadership).await?;
     signal.abort();
     drop(server);
@@ -169,6 +174,7 @@ async fn run_daemon(
 struct Daemon<'a> {
     arguments: &'a RunArgs,
     level: logs::LogLevelHandle,
+    journal: Journal,
     connection: Connection,
     namespace: Box<str>,
     sources: (Repositories, AllowList),
@@ -228,6 +234,7 @@ impl Daemon<'_> {
         let terms = Terms::from(leadership.map_or_else(WritePermit::unlimited, Leadership::permit));
         self.metrics.leader(true);
         let cluster = Cluster::new(self.connection.clone(), self.metrics.clone(), terms.clone(), &settings);
+        self.begin_journal(&cluster, leadership);
         let name =
             || election::lease_name(self.arguments.url.as_ref().map(|_| &*self.arguments.name), &settings);
         let held_by = leadership.map(|_| format!("{}/{}", self.namespace, name()));
@@ -255,6 +262,16 @@ impl Daemon<'_> {
         Ok((Arc::new(Context::new(cluster, self.board.clone(), parts)), terms))
     }
 
+    /// Continues the journal after the head in the Lease, if that is newer than the end of its file.
+    fn begin_journal(&self, cluster: &Cluster, leadership: Option<&Leadership>) {
+        cluster.set_journal(self.journal.clone());
+        let head = leadership.and_then(|held| held.previous_annotations().get(JOURNAL_ANNOTATION));
+        self.journal.start_term(head.and_then(|head| head.parse().ok()));
+        if let Some(leadership) = leadership {
+            leadership.anchor(&self.journal);
+        }
+    }
+
     /// Records that a term has ended (`None`), or that the next one has begun and no other daemon
     /// held the Lease in between.
     fn on_term_change(&self, context: &Context, leadership: Option<&Leadership>) {
@@ -262,6 +279,7 @@ impl Daemon<'_> {
         match leadership {
             Some(leadership) => {
                 context.continue_term(leadership);
+                leadership.anchor(&self.journal);
                 self.board.stand(DaemonRole::Serving);
             }
             None => self.board.stand(DaemonRole::Standby(None)),

@@ -72,6 +72,7 @@ fn every_annotation_that_counts_is_in_the_readme() {
         api::BEFORE_ADOPTION_ANNOTATION,
         api::DELETION_ANNOTATION,
         api::ID_ANNOTATION,
+        api::JOURNAL_ANNOTATION,
         api::MOVES_TO_ANNOTATION,
         api::PROOF_ANNOTATION,
         api::REQUEST_ANNOTATION,

@@ -5,6 +5,7 @@ mod claim_evidence;
 mod conflicts;
 mod definitions;
 mod drift;
+mod journal;
 mod lags;
 mod misses;
 mod moves_of_touched;

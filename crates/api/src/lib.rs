@@ -211,6 +211,8 @@ pub const SCOPE_ANNOTATION: &str = "moorline.dev/scope";
 /// Annotation on the Lease of a run without a Sync: the newest revision that rendered completely,
 /// as `status.revision.held` has it.
 pub const HELD_ANNOTATION: &str = "moorline.dev/held";
+/// Annotation on the Lease of a daemon that writes a journal: number and hash of its last line.
+pub const JOURNAL_ANNOTATION: &str = "moorline.dev/journal";
 
 /// Label on a Secret with the keys of a daemon or of a run: no Sync may read it, set its data or
 /// delete it.
@@ -228,7 +230,7 @@ pub const CHART_DIGEST_PREFIX: &str = "moorline.dev/digest.";
 pub const KEY_PREFIX: &str = "moorline.dev/";
 
 /// Every annotation with [`KEY_PREFIX`] that has a meaning.
-pub const ANNOTATIONS: [&str; 20] = [
+pub const ANNOTATIONS: [&str; 21] = [
     ADOPTED_FROM_ANNOTATION,
     APPLY_ANNOTATION,
     APPROVE_ANNOTATION,
@@ -238,6 +240,7 @@ pub const ANNOTATIONS: [&str; 20] = [
     HOOK_DELETE_ANNOTATION,
     HOSTS_ANNOTATION,
     ID_ANNOTATION,
+    JOURNAL_ANNOTATION,
     MOVES_TO_ANNOTATION,
     PAUSE_ANNOTATION,
     PROOF_ANNOTATION,

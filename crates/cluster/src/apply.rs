@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::kinds::ServedKind;
 use super::store::{WriteGuard, object};
 use super::{Cluster, query};
+use crate::change_log::{Before, Target, WriteKind};
 use crate::api_client::{ApiRequest, ApiResponse, METADATA, unreadable};
 use crate::api_error::ApiError;
 use crate::rewind_detection::number;
@@ -116,7 +117,8 @@ impl Cluster {
             .applies()
             .accept(METADATA)
             .content(APPLY, body);
-        let reply = self.write(call, writing, |reply, writing| {
+        let target = Target { id: &wanted.id, owner: Some(owner), kind: WriteKind::Apply };
+        let reply = self.write((call, target), writing, |reply, writing| {
             let object = read(&wanted.id, &reply.body)?;
             writing.finish_applied(&object);
             Ok(object)
@@ -162,7 +164,8 @@ impl Cluster {
         let call = ApiRequest::new(RequestClass::Object, "delete", path)
             .accept(METADATA)
             .content("application/json", options.to_string().into_bytes());
-        let reply = self.write(call, writing, |reply, writing| {
+        let target = Target { id, owner: Some(owner), kind: WriteKind::Delete };
+        let reply = self.write((call, target), writing, |reply, writing| {
             // The server answers with the object if finalizers keep it, and with a success status
             // if it is gone.
             let gone = read(id, &reply.body).is_ok_and(|left| left.metadata("deletionTimestamp").is_none());
@@ -203,7 +206,7 @@ impl Cluster {
         let call = ApiRequest::new(RequestClass::Object, "patch", uri)
             .accept(METADATA)
             .content(APPLY, body.to_string().into_bytes());
-        self.send(call).await.map(drop)
+        self.send(call, Target { id, owner: None, kind: WriteKind::Release }).await.map(drop)
     }
 
     /// Forgets an object of this Sync that was handed over to another one. A later event adds it
@@ -269,20 +272,39 @@ impl Cluster {
         kinds.path(id, version).ok_or_else(|| unknown(id))
     }
 
-    /// Sends a write when the limiter admits it.
-    pub(super) async fn send(&self, call: ApiRequest) -> Result<ApiResponse, ApiError> {
+    /// Sends a write when the limiter admits it, and records its result in the journal.
+    pub(super) async fn send(&self, call: ApiRequest, target: Target<'_>) -> Result<ApiResponse, ApiError> {
+        let journal = self.0.changes.journal();
+        let owner = journal.as_ref().and_then(|_| target.owner.cloned().or_else(|| self.writing_sync()));
+        let before = owner.and_then(|owner| self.0.store.known(&owner, target.id));
+        let answer = self.send_unlisted(call).await;
+        if let Some(journal) = &journal {
+            let before = before.as_ref().map(Before::of).unwrap_or_default();
+            self.0.changes.record(journal, (target, self.3.as_deref()), &before, &answer);
+        }
+        answer
+    }
+
+    /// Sends a write that changes no object of a Sync: a dry run, or one of the daemon's own Secret.
+    pub(super) async fn send_unlisted(&self, call: ApiRequest) -> Result<ApiResponse, ApiError> {
         let call = ApiRequest { permit: self.2.clone(), ..call };
         self.0.gate.send(&self.0.wire, call, self.1.as_deref()).await
+    }
+
+    /// Returns the Sync of the cause.
+    fn writing_sync(&self) -> Option<SyncName> {
+        let (namespace, name) = self.3.as_ref()?.sync.as_ref()?.split_once('/')?;
+        Some(SyncName::new(namespace, name))
     }
 
     /// Sends a write and records the result in the store.
     pub(super) async fn write<T>(
         &self,
-        call: ApiRequest,
+        (call, target): (ApiRequest, Target<'_>),
         writing: WriteGuard,
         take: impl FnOnce(&ApiResponse, WriteGuard) -> Result<T, ApiError>,
     ) -> Result<(ApiResponse, T), ApiError> {
-        match self.send(call).await {
+        match self.send(call, target).await {
             Ok(reply) => {
                 let taken = take(&reply, writing)?;
                 Ok((reply, taken))

@@ -49,6 +49,11 @@ impl Connection {
         Self { client, namespace: namespace.into(), is_local: true, place: None }
     }
 
+    /// Returns host and port of the server; none if it runs in this process.
+    pub fn server(&self) -> Option<String> {
+        self.place.as_ref().map(|(host, port)| format!("{host}:{port}"))
+    }
+
     /// Returns the known addresses of the server: of its host name, of the Service in the pod's
     /// environment, and of the endpoints behind that Service.
     pub async fn addresses(&self) -> Vec<SocketAddr> {

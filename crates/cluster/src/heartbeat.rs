@@ -71,12 +71,28 @@ impl Connection {
         asked.ok().flatten().unwrap_or_else(|| LeaseState::without_lease(Heartbeat::Unknown))
     }
 
-    async fn read_lease(&self, lease: &str) -> Option<LeaseState> {
+    /// Returns the value of an annotation of the Lease `namespace/name`; none if the Lease has no
+    /// such annotation or cannot be read.
+    pub async fn lease_annotation(&self, lease: &str, key: &str) -> Option<String> {
+        let asked = async {
+            let (_, body) = self.request_lease(lease).await?;
+            let body = Limited::new(body, MAX_LEASE).collect().await.ok()?.to_bytes();
+            let lease: Lease = serde_json::from_slice(&body).ok()?;
+            lease.metadata.annotations?.remove(key)
+        };
+        tokio::time::timeout(REQUEST_TIMEOUT, asked).await.ok().flatten()
+    }
+
+    async fn request_lease(&self, lease: &str) -> Option<(http::response::Parts, Body)> {
         let (namespace, name) = lease.split_once('/')?;
         let (namespace, name) = (escape(namespace), escape(name));
         let path = format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}");
         let request = http::Request::get(path).body(Body::empty()).ok()?;
-        let (head, body) = self.client.send(request).await.ok()?.into_parts();
+        Some(self.client.send(request).await.ok()?.into_parts())
+    }
+
+    async fn read_lease(&self, lease: &str) -> Option<LeaseState> {
+        let (head, body) = self.request_lease(lease).await?;
         if head.status == http::StatusCode::NOT_FOUND {
             return Some(LeaseState::without_lease(Heartbeat::Missing));
         }

@@ -76,7 +76,7 @@ pub async fn fill_keys(
     let patch = json!({"metadata": {"resourceVersion": version, "labels": mark()}, "data": encoded(fill)});
     let call = ApiRequest::new(RequestClass::Verify, "patch", write_uri(namespace, Some(name)))
         .content("application/merge-patch+json", patch.to_string().into_bytes());
-    read(&cluster.send(call).await?.body)
+    read(&cluster.send_unlisted(call).await?.body)
 }
 
 /// Creates the Secret.
@@ -105,7 +105,7 @@ pub async fn create_key_secret(
     });
     let call = ApiRequest::new(RequestClass::Verify, "create", write_uri(namespace, None))
         .content("application/json", secret.to_string().into_bytes());
-    read(&cluster.send(call).await?.body)
+    read(&cluster.send_unlisted(call).await?.body)
 }
 
 fn place(namespace: &str, name: Option<&str>) -> String {

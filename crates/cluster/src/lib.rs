@@ -29,6 +29,7 @@ mod api_error;
 mod apply;
 mod autoscalers;
 mod cancellation;
+mod change_log;
 mod connect;
 mod contained_objects;
 mod crd_install;
@@ -106,6 +107,7 @@ pub use watches::WatchRequirements;
 
 use crate::api_client::ApiClient;
 use crate::cancellation::WriteGroup;
+use crate::change_log::ChangeLog;
 use crate::crd_watch::CrdWatch;
 use crate::outage_log::OutageLog;
 use crate::rate_limit::{Limits, RateLimit};
@@ -115,6 +117,7 @@ use lease::{Terms, WritePermit};
 use moorline_api::SyncName;
 use moorline_core::object::{GroupKind, ObjectId};
 use moorline_engine::observed::ObservedSet;
+use moorline_journal::{Entry, Journal, Reason};
 use moorline_metrics::Metrics;
 use moorline_settings::Settings;
 use store::Store;
@@ -125,12 +128,14 @@ const STATUSES: usize = 8;
 
 /// One API server, as seen by one identity; cheap to clone.
 #[derive(Clone)]
-pub struct Cluster(Arc<Inner>, Option<Arc<WriteGroup>>, Option<WritePermit>);
+pub struct Cluster(Arc<Inner>, Option<Arc<WriteGroup>>, Option<WritePermit>, Option<Arc<Entry>>);
 
 struct Inner {
     wire: ApiClient,
     limits: Limits,
     notary: Notary,
+    /// Journal of the writes.
+    changes: ChangeLog,
     gate: WriteLimiter,
     /// Limits status writes separately, so that they never wait for object writes.
     status_limiter: WriteLimiter,
@@ -163,17 +168,17 @@ impl Cluster {
             is_local: connection.is_local,
         };
         let rate = Arc::new(RateLimit::new(settings.qps, settings.burst));
-        Self::with(wire, Limits { concurrency: settings.concurrency, rate }, Notary::default())
+        Self::with(wire, Limits { concurrency: settings.concurrency, rate }, Notary::default(), ChangeLog::default())
     }
 
     /// Returns the same cluster as another identity. Each identity has its own limit of concurrent
     /// writes, so that none waits for slow responses of another.
     pub fn with_connection(&self, connection: Connection) -> Self {
         let wire = ApiClient { client: connection.client, ..self.0.wire.clone() };
-        Self::with(wire, self.0.limits.clone(), self.0.notary.clone())
+        Self::with(wire, self.0.limits.clone(), self.0.notary.clone(), self.0.changes.clone())
     }
 
-    fn with(wire: ApiClient, limits: Limits, notary: Notary) -> Self {
+    fn with(wire: ApiClient, limits: Limits, notary: Notary, changes: ChangeLog) -> Self {
         let store = Store::new(notary.clone());
         let gate = |most| WriteLimiter::new(most, limits.rate.clone(), wire.metrics.clone());
         let inner = Arc::new(Inner {
@@ -181,6 +186,7 @@ impl Cluster {
             status_limiter: gate(STATUSES),
             limits,
             notary,
+            changes,
             watches: Watches::new(wire.clone(), store.clone()),
             scalers: Autoscalers::new(wire.clone(), store.clone()),
             definitions: CrdWatch::new(wire.clone(), store.clone()),
@@ -189,24 +195,49 @@ impl Cluster {
             is_hidden: AtomicBool::new(false),
             store,
         });
-        Self(inner, None, None)
+        Self(inner, None, None, None)
     }
 
     /// Returns the same cluster for a group of writes. Once `stop` is set, the group is not started
     /// any more.
     pub fn cancelled_by(&self, stop: &CancelFlag) -> Self {
-        Self(self.0.clone(), Some(Arc::new(WriteGroup::new(stop))), self.2.clone())
+        Self(self.0.clone(), Some(Arc::new(WriteGroup::new(stop))), self.2.clone(), self.3.clone())
     }
 
     /// Returns the same cluster for writes decided in the current term: none is sent in a later
     /// one.
     pub fn in_current_term(&self) -> Self {
-        Self(self.0.clone(), self.1.clone(), Some(self.terms().current()))
+        Self(self.0.clone(), self.1.clone(), Some(self.terms().current()), self.3.clone())
     }
 
     /// Returns the same cluster for writes that are valid in any term.
     pub fn in_any_term(&self) -> Self {
-        Self(self.0.clone(), self.1.clone(), None)
+        Self(self.0.clone(), self.1.clone(), None, self.3.clone())
+    }
+
+    /// Returns the same cluster for writes with this cause, which the journal repeats.
+    pub fn caused_by(&self, cause: Entry) -> Self {
+        Self(self.0.clone(), self.1.clone(), self.2.clone(), Some(Arc::new(cause)))
+    }
+
+    /// Returns the same cluster for writes with the same cause and another reason.
+    pub fn for_reason(&self, reason: Reason) -> Self {
+        self.caused_by(Entry { reason, ..self.cause() })
+    }
+
+    /// Returns the cause of the writes.
+    pub fn cause(&self) -> Entry {
+        self.3.as_deref().cloned().unwrap_or_default()
+    }
+
+    /// Sets the journal of the writes of all identities.
+    pub fn set_journal(&self, journal: Journal) {
+        self.0.changes.set_journal(journal);
+    }
+
+    /// Returns the journal.
+    pub fn journal(&self) -> Journal {
+        self.0.changes.journal().unwrap_or_default()
     }
 
     /// True if this daemon may write now.

@@ -12,6 +12,7 @@ use super::watch::{WatchEvent, WatchTarget, follow};
 use super::{Cluster, query};
 use crate::api_client::{ApiRequest, METADATA};
 use crate::api_error::ApiError;
+use crate::change_log::{Target, WriteKind};
 use moorline_core::object::{GroupKind, Object, ObjectId};
 use moorline_metrics::RequestClass;
 
@@ -69,7 +70,7 @@ impl ObjectRequests<'_> {
         let call = ApiRequest::new(RequestClass::Object, "patch", uri)
             .accept(METADATA)
             .content(APPLY, body.to_string().into_bytes());
-        self.0.send(call).await.map(drop)
+        self.0.send(call, Target { id, owner: None, kind: WriteKind::Patch }).await.map(drop)
     }
 
     /// Creates a namespace without an owner; false if it exists already.
@@ -94,7 +95,9 @@ impl ObjectRequests<'_> {
         )
         .accept(METADATA)
         .content("application/json", body.to_string().into_bytes());
-        match self.0.send(call).await {
+        let id = ObjectId::new("", "Namespace", "", name);
+        let id = id.map_err(|_| ApiError::UnknownKind("Namespace".into()))?;
+        match self.0.send(call, Target { id: &id, owner: None, kind: WriteKind::Apply }).await {
             Ok(_) => Ok(true),
             Err(failure) if failure.code() == Some(409) => Ok(false),
             Err(failure) => Err(failure),

@@ -109,6 +109,11 @@ impl Store {
         read(&view.set)
     }
 
+    /// Returns what is known of one object.
+    pub(super) fn known(&self, owner: &SyncName, id: &ObjectId) -> Option<Observed> {
+        self.lock().views.get(&*owner.label())?.set.get(id).cloned()
+    }
+
     /// Records the current state of an object. Returns it if the store has a newer state.
     pub(super) fn on_seen(&self, object: Object) -> Option<Object> {
         let label = object.label(api::SYNC_LABEL)?;

@@ -13,6 +13,7 @@ use super::query;
 use super::store::object;
 use crate::api_client::{ApiRequest, ApiResponse, METADATA};
 use crate::api_error::ApiError;
+use crate::change_log::{Target, WriteKind};
 use moorline_api::SyncName;
 use moorline_core::object::{Object, ObjectId};
 use moorline_engine::desired::DesiredObject;
@@ -60,7 +61,7 @@ impl ObjectRequests<'_> {
         let uri = format!("{path}?fieldManager={manager}&fieldValidation=Strict&force=true&dryRun=All");
         let call = ApiRequest::new(RequestClass::Verify, "patch", uri)
             .content(APPLY, self.0.body(wanted, owner, less)?);
-        let reply = self.0.send(call).await?;
+        let reply = self.0.send_unlisted(call).await?;
         read_whole(&wanted.id, &reply)
     }
 
@@ -124,7 +125,8 @@ impl ObjectRequests<'_> {
         let call = ApiRequest::new(RequestClass::Object, "patch", uri)
             .accept(METADATA)
             .content("application/json-patch+json", steps.to_string().into_bytes());
-        let done = self.0.write(call, writing, |reply, writing| {
+        let target = Target { id, owner: Some(owner), kind: WriteKind::Patch };
+        let done = self.0.write((call, target), writing, |reply, writing| {
             match is_known {
                 true => writing.finish_applied(&read(id, &reply.body)?),
                 false => writing.finish_refused(),

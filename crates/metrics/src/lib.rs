@@ -130,6 +130,8 @@ struct Counters {
     git_seconds: HistogramVec,
     git_errors: IntCounterVec,
     git_waiting: IntGaugeVec,
+    journal: IntCounterVec,
+    journal_failing: IntGaugeVec,
     leader: IntGaugeVec,
     managers: LabelLimiter,
     kinds: LabelLimiter,
@@ -160,6 +162,8 @@ impl Metrics {
             git_seconds: new.histogram(&table::GIT_SECONDS)?,
             git_errors: new.counter(&table::GIT_ERRORS)?,
             git_waiting: new.gauge(&table::GIT_WAITING)?,
+            journal: new.counter(&table::JOURNAL)?,
+            journal_failing: new.gauge(&table::JOURNAL_FAILING)?,
             leader: new.gauge(&table::LEADER)?,
             managers: LabelLimiter::new(MAX_MANAGERS),
             kinds: LabelLimiter::new(MAX_KINDS),
@@ -168,8 +172,20 @@ impl Metrics {
         let metrics = Self(Arc::new(counters));
         metrics.leader(false);
         metrics.git_waiting(0);
+        metrics.journal_failing(false);
         drop(metrics.queue_write());
         Ok(metrics)
+    }
+
+    /// Counts a line of the journal that was written, or a change that is not in it.
+    pub fn journal_line(&self, written: bool) {
+        let result = if written { "written" } else { "lost" };
+        self.0.journal.with_label_values(&[result]).inc();
+    }
+
+    /// Records that the journal cannot be written.
+    pub fn journal_failing(&self, failing: bool) {
+        self.0.journal_failing.with_label_values(NONE).set(i64::from(failing));
     }
 
     /// Counts a request that was answered with `code`, or without an answer (0). The verb is that

@@ -108,6 +108,10 @@ table! {
         "Failed operations on repositories, by reason.";
     GIT_WAITING: Gauge "moorline_git_waiting" &[], &[],
         "Requests to repositories and reads that wait for a Git worker; a number that does not fall means that servers do not respond, or that one namespace exceeds its share.";
+    JOURNAL: Counter "moorline_journal_lines_total" &["result"], &[],
+        "Lines of the journal: `written`, and `lost` for changes that are not in it because nothing could be written for too long.";
+    JOURNAL_FAILING: Gauge "moorline_journal_failing" &[], &[],
+        "1 while the journal cannot be written, as on a full disk; changes queue meanwhile.";
     LEADER: Gauge "moorline_leader" &[], &[],
         "1 in the process that writes to the cluster, 0 in a standby.";
     CPU: Counter "process_cpu_seconds_total" &[], &[],

@@ -94,6 +94,7 @@ pub struct Settings {
     pub page: Option<Box<str>>,
     pub log_format: LogFormat,
     pub log_level: LogLevel,
+    pub journal: Vec<Box<str>>,
     pub instance: Option<Box<str>>,
     pub key_secret: Option<Box<str>>,
     pub daemon_identity_namespaces: Vec<Box<str>>,
@@ -137,6 +138,7 @@ impl Default for Settings {
             page: Some("127.0.0.1:8081".into()),
             log_format: LogFormat::Text,
             log_level: LogLevel::Info,
+            journal: Vec::new(),
             instance: None,
             key_secret: None,
             daemon_identity_namespaces: Vec::new(),
@@ -170,6 +172,16 @@ impl Default for Settings {
 }
 
 impl Settings {
+    /// True if the journal goes to standard output.
+    pub fn prints_journal(&self) -> bool {
+        self.journal.iter().any(|place| &**place == table::STDOUT)
+    }
+
+    /// Returns the file of the journal.
+    pub fn journal_file(&self) -> Option<PathBuf> {
+        self.journal.iter().find(|place| &***place != table::STDOUT).map(|place| PathBuf::from(&**place))
+    }
+
     /// Merges and validates the file, the whole environment, and the flags (names without the
     /// leading dashes).
     pub fn from_sources(

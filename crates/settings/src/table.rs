@@ -157,6 +157,8 @@ pub const TABLE: &[Setting] = &[
         log_format = given => given.one_of(&FORMATS)?, format => word(&FORMATS, *format)),
     row!("logLevel" "Log level: error, warn, info, debug or trace."
         log_level = given => given.one_of(&LEVELS)?, level => word(&LEVELS, *level)),
+    row!("journal" "Places for one line of JSON for each change of an object: stdout, the absolute path of one file, or both; empty: no journal is written."
+        journal = given => one_file(given.list(JOURNAL, |place| place == STDOUT || is_absolute(place))?)?, places => json!(places)),
     row!("instance" "Serves only the Syncs labelled moorline.dev/instance with this value; empty: those without the label."
         instance = given => given.optional(LABEL, is_dns_label)?, name => json!(name)),
     row!("keySecret" "Secret in the daemon's own namespace with the keys for proofs of ownership; empty: the name of the Lease with -key. Instances may share one."
@@ -207,6 +209,18 @@ pub const TABLE: &[Setting] = &[
 
 /// Replacement of a value that is not shown.
 pub(super) const HIDDEN: &str = "(not shown)";
+
+/// Place of the journal that is standard output.
+pub(super) const STDOUT: &str = "stdout";
+const JOURNAL: &str = "stdout or an absolute path, such as /var/log/moorline/journal";
+
+/// Checks that a journal has at most one file.
+fn one_file(places: Vec<Box<str>>) -> Result<Vec<Box<str>>, ValueError> {
+    match places.iter().filter(|place| &***place != STDOUT).count() {
+        0 | 1 => Ok(places),
+        _ => Err(ValueError("stdout and at most one file".to_owned())),
+    }
+}
 
 const AMOUNT: &str = "an amount of bytes, such as 512Mi or 8Gi";
 

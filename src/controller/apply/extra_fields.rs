@@ -21,6 +21,7 @@ use crate::controller::spec::ValidatedSpec;
 use crate::controller::status::reconcile_result::ReportedExtraFields;
 use crate::desired::{DesiredObject, redact_path};
 use crate::fields::{FieldPath, FieldSet};
+use crate::journal::Reason;
 use crate::object::ObjectId;
 use crate::observed::{
     Drift, InstallationRole, Observed, Ownership, Verification, find_extra_fields, has_field, removal_patch,
@@ -114,7 +115,8 @@ async fn remove_once(work: &ApplyContext<'_>, id: &ObjectId) -> Result<Option<Ou
     let found = found.into_iter().filter(|(_, path)| added.contains(path));
     let (managers, paths): (Vec<Box<str>>, Vec<_>) = found.unzip();
     let Some(patch) = removal_patch(&live.body, &paths) else { return Ok(None) };
-    work.cluster.objects().patch(id, None, work.owner, &patch).await?;
+    let cluster = work.cluster.for_reason(Reason::DriftRepaired);
+    cluster.objects().patch(id, None, work.owner, &patch).await?;
     let fields = paths.iter().map(ToString::to_string).collect();
     let manager = managers.first().map(ToString::to_string);
     let drift = Drift { fields, manager, time: None };

@@ -8,6 +8,7 @@
 //! cancel flag is checked, so that nothing is sent after a newer commit has arrived.
 
 pub(crate) mod apply_object;
+pub(crate) mod change_cause;
 pub(crate) mod delete_precondition;
 pub(crate) mod extra_fields;
 pub(crate) mod field_handover;
@@ -41,6 +42,7 @@ use crate::plan::{
     blocks_more, find_blocker, may_fill_keys,
 };
 use apply_object::{apply, create_new, refused};
+use change_cause::cause_of_step;
 use delete_precondition::DeletePrecondition;
 use field_handover::transfer_fields;
 use futures::StreamExt as _;
@@ -185,6 +187,7 @@ impl ApplyContext<'_> {
             Action::HandOver { .. } => self.cluster.clone(),
             _ => self.cluster.cancelled_by(self.stop),
         };
+        let cluster = cluster.caused_by(cause_of_step(self, step));
         let (contested, numbers) = (self.contested.clone(), self.numbers.clone());
         let deletions = self.deletions.clone();
         let work = ApplyContext { cluster: &cluster, contested, numbers, deletions, ..*self };
@@ -259,7 +262,7 @@ impl ApplyContext<'_> {
         let Some(claimed) = self.context.peers.desired_by(to, id) else { return held() };
         let ClaimedObject { sync: other, wanted, cluster, receiving } = claimed;
         let Some(leave) = receiving.begin() else { return held() };
-        let cluster = cluster.cancelled_by(&leave.stop);
+        let cluster = cluster.cancelled_by(&leave.stop).caused_by(self.cluster.cause());
         // Fields that the other Sync ignores must not be lost with our ownership.
         if let Some(own) = self.cluster.read_observed(self.owner, |set| set.get(id)?.owned_fields()) {
             transfer_fields(self, &wanted, &own, &[]).await?;

@@ -24,6 +24,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use super::apply::change_cause::cause_of_sync;
 use super::apply::delete_precondition::DeletePrecondition;
 use super::apply::{ApplyContext, DeletionLimits};
 use super::memory::field_conflicts::FieldConflicts;
@@ -38,6 +39,7 @@ use crate::api::{FINALIZER, SyncName, SyncStatus};
 use crate::clock;
 use crate::cluster::{ApiError, Cluster, WatchRequirements};
 use crate::desired::{DeletePhase, DesiredSet};
+use crate::journal::Reason;
 use crate::object::ObjectId;
 use crate::observed::{ObservedSet, Ownership};
 use crate::plan::{DeletionPlan, DeletionScope, Hold, Outcome, Policy, plan_deletion};
@@ -196,6 +198,7 @@ async fn delete(
         Ok(cluster) => cluster,
         Err(reconcile_error) => return Err(ApiError::Unreachable(reconcile_error.message.into())),
     };
+    let cluster = &cluster.caused_by(cause_of_sync(name, valid_spec, Reason::Deleted));
     if let Some(why) = terminating_parent(context, name).await? {
         return Ok(Orphans::all(Some(cluster), name, why));
     }

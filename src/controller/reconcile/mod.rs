@@ -174,7 +174,7 @@ impl ReconcileContext<'_> {
 
         // Execute, once the status names the revision.
         names_revision(self, &due.plan, report).await?;
-        let outcomes = execute_round(self, memory, desired, &policy, &due, report).await;
+        let outcomes = execute_round(self, memory, &prepared, &policy, &due, report).await;
 
         // Record.
         record_execution(self, memory, &prepared, &policy, due, outcomes, report);

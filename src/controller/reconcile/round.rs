@@ -18,7 +18,8 @@ use super::prepare::PreparedRevision;
 use super::rollout::{are_to_be_cleared, finish_rollout_if_done, written_ones};
 use super::webhook_backends::WebhookBackends;
 use super::{ReconcileContext, ReconcileResult};
-use crate::cluster::WatchRequirements;
+use crate::cluster::{Cluster, WatchRequirements};
+use crate::controller::apply::change_cause::cause_of_revision;
 use crate::controller::apply::delete_precondition::DeletePrecondition;
 use crate::controller::apply::extra_fields::process_extra_fields;
 use crate::controller::apply::verify::{enqueue_verification, to_verify};
@@ -33,6 +34,7 @@ use crate::controller::schedule::Uptime;
 use crate::controller::status::events::was_written;
 use crate::controller::status::log_lines::{LogSubject, Tone};
 use crate::desired::DesiredSet;
+use crate::journal::{Entry, Reason};
 use crate::object::ObjectId;
 use crate::observed::ObservedSet;
 use crate::plan::{
@@ -129,17 +131,20 @@ fn weigh_claims(
 pub(super) async fn execute_round(
     inputs: &ReconcileContext<'_>,
     memory: &mut SyncMemory,
-    desired: &DesiredSet,
+    prepared: &PreparedRevision,
     policy: &Policy,
     due: &DuePlan,
     report: &mut ReconcileResult,
 ) -> BTreeMap<ObjectId, Outcome> {
-    let created = create_namespace(inputs, &due.plan, desired).await;
+    let desired = &*prepared.desired;
+    let cluster = &inputs.cluster.caused_by(cause(inputs, prepared, policy));
+    let created = create_namespace(inputs, cluster, &due.plan, desired).await;
     report.restored_namespace = created.filter(|_| policy.was_applied).or(report.restored_namespace.take());
     let field_conflicts = memory.field_conflicts.clone();
     let asked = DeletePrecondition::for_spec_revision(inputs.spec_revision, inputs.resource_recorder);
     let backends = memory.webhook_failures.backends(inputs.context.now());
     let work = ApplyContext {
+        cluster,
         contested: Arc::new(policy.contested.clone()),
         numbers: memory.autoscaled_replicas.numbers(),
         deletions: Arc::new(deletion_limits(memory, policy)),
@@ -149,6 +154,17 @@ pub(super) async fn execute_round(
     let mut outcomes = execute_plan(inputs, memory, &work, due, policy.rollout.as_ref()).await;
     report.added = process_extra_fields(&work, inputs.valid_spec, memory, &mut outcomes).await;
     outcomes
+}
+
+/// Returns the cause of the writes of a round.
+fn cause(inputs: &ReconcileContext<'_>, prepared: &PreparedRevision, policy: &Policy) -> Entry {
+    let reason = match inputs.newest.commit == inputs.revision.commit {
+        _ if policy.was_applied => Reason::DriftRepaired,
+        true => Reason::Commit,
+        false => Reason::Rollback,
+    };
+    let cause = cause_of_revision(inputs.owner, inputs.valid_spec, prepared, reason);
+    Entry { approval: inputs.approved.clone(), ..cause }
 }
 
 /// Returns the limits on deletions. Some claimed objects are deleted only by approval.
@@ -207,6 +223,7 @@ fn apply_context<'a>(
 /// the objects in it report the problem. Returns the name if it was created.
 async fn create_namespace(
     inputs: &ReconcileContext<'_>,
+    cluster: &Cluster,
     plan: &Plan,
     desired: &DesiredSet,
 ) -> Option<Box<str>> {
@@ -216,7 +233,7 @@ async fn create_namespace(
     if !needed {
         return None;
     }
-    match inputs.cluster.objects().create_namespace(name).await {
+    match cluster.for_reason(Reason::NamespaceCreated).objects().create_namespace(name).await {
         Ok(created) => {
             inputs.context.reporting.lines.end_condition(inputs.owner, LogSubject::Namespace);
             tracing::info!(sync = %inputs.owner, namespace = name, created, "target namespace ensured");

@@ -12,10 +12,12 @@ use super::super::schedule::ScheduleEvent;
 use super::Reconciler;
 use super::held_revision::begins_to_hold;
 use crate::cluster::CancelFlag;
+use crate::controller::apply::change_cause::cause_of_revision;
 use crate::controller::apply::delete_precondition::DeletePrecondition;
 use crate::controller::apply::verify::{record_verification, verify};
 use crate::controller::apply::{ApplyContext, DeletionLimits};
 use crate::controller::status::worker_event::WorkerEvent;
+use crate::journal::Reason;
 use crate::object::ObjectId;
 use crate::plan::Outcome;
 
@@ -71,6 +73,8 @@ pub(super) fn begin_verifying(worker: &mut Reconciler) {
             // An apply may find that the object must be recreated.
             let asked =
                 DeletePrecondition::for_spec_revision(order.spec_revision, resource_recorder.as_ref());
+            let cause = cause_of_revision(&owner, &order.valid_spec, &prepared, Reason::DriftRepaired);
+            let cluster = cluster.caused_by(cause);
             let work = ApplyContext {
                 context: &context,
                 cluster: &cluster,

@@ -11,6 +11,7 @@
 //! deadline that has passed is final, even if a late response says otherwise.
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::Lease;
@@ -24,6 +25,7 @@ use super::requests::{LeaseClient, LeaseRequestError, late};
 use super::tenure::Tenure;
 use super::write_permit::WritePermit;
 use super::{LeaseError, LeaseTimings};
+use moorline_journal::Journal;
 
 /// Capacity of the queue of annotation writes; further writers wait.
 const NOTES: usize = 8;
@@ -85,6 +87,7 @@ pub struct Leadership {
     tenure: Tenure,
     timings: LeaseTimings,
     loss: watch::Receiver<Option<LeaseLoss>>,
+    journal: Arc<OnceLock<Journal>>,
     notes: AnnotationWriter,
     /// Dropped to stop the renewals.
     stop: Option<oneshot::Sender<()>>,
@@ -101,7 +104,7 @@ impl Leadership {
         let (stop, stopped) = oneshot::channel();
         let (tell, loss) = watch::channel(None);
         let (notes, asked) = mpsc::channel(NOTES);
-        let tenure = Tenure::of(&lease);
+        let (tenure, journal) = (Tenure::of(&lease), requests.journal.clone());
         let seat = Seat { requests, lease, deadline, permit: permit.clone(), waiting: Vec::new() };
         let task = tokio::spawn(seat.keep(stopped, asked, tell));
         let PreviousLease { notes: found, before } = found;
@@ -112,6 +115,7 @@ impl Leadership {
             tenure,
             timings,
             loss,
+            journal,
             notes: AnnotationWriter(notes),
             stop: Some(stop),
             task,
@@ -131,6 +135,12 @@ impl Leadership {
     /// Annotations that were on the Lease when it was acquired, as a predecessor wrote them.
     pub fn previous_annotations(&self) -> &BTreeMap<String, String> {
         &self.found
+    }
+
+    /// Anchors a journal: every renewal, and the release, repeats its head. No request is added.
+    pub fn anchor(&self, journal: &Journal) {
+        // A leadership has one journal.
+        let _ = self.journal.set(journal.clone());
     }
 
     /// Writes annotations onto the Lease; returns when they are written. They describe work done

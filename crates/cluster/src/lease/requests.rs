@@ -5,6 +5,7 @@
 //! may have been carried out; the resourceVersion of the next write shows it.
 
 use std::error::Error as _;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -13,7 +14,8 @@ use kube::api::{Api, PostParams};
 
 use super::decide::{with_holder, without_holder};
 use super::{Clock, LeaseClaim, LeaseTimings};
-use moorline_api::DAEMON_MANAGER;
+use moorline_api::{DAEMON_MANAGER, JOURNAL_ANNOTATION};
+use moorline_journal::Journal;
 use moorline_metrics::{Metrics, RequestClass};
 
 /// Maximum number of characters of a server message that are passed on.
@@ -48,6 +50,8 @@ pub(super) struct LeaseClient {
     pub(super) claim: LeaseClaim,
     pub(super) timings: LeaseTimings,
     pub(super) clock: Clock,
+    /// The journal whose head every write of the Lease repeats.
+    pub(super) journal: Arc<OnceLock<Journal>>,
 }
 
 impl LeaseClient {
@@ -59,7 +63,7 @@ impl LeaseClient {
         timings: LeaseTimings,
     ) -> Self {
         let api = Api::namespaced(client, &claim.namespace);
-        Self { api, metrics, claim, timings, clock }
+        Self { api, metrics, claim, timings, clock, journal: Arc::default() }
     }
 
     /// Reads the Lease from the server's storage, not from a cache.
@@ -70,6 +74,7 @@ impl LeaseClient {
     /// Writes us as the holder.
     pub(super) async fn hold(&self, found: Option<&Lease>) -> Result<Lease, LeaseRequestError> {
         let lease = with_holder(found, &self.claim, self.timings.duration, Timestamp::now());
+        let lease = self.anchored(lease);
         let parameters = as_daemon();
         match found {
             Some(_) => self.bounded("update", self.api.replace(&self.claim.name, &parameters, &lease)).await,
@@ -79,8 +84,17 @@ impl LeaseClient {
 
     /// Clears the holder.
     pub(super) async fn release(&self, lease: &Lease) -> Result<Lease, LeaseRequestError> {
-        let lease = without_holder(lease, Timestamp::now());
+        let lease = self.anchored(without_holder(lease, Timestamp::now()));
         self.bounded("update", self.api.replace(&self.claim.name, &as_daemon(), &lease)).await
+    }
+
+    /// Adds the head of the journal.
+    fn anchored(&self, mut lease: Lease) -> Lease {
+        if let Some(head) = self.journal.get().and_then(Journal::head) {
+            let annotations = lease.metadata.annotations.get_or_insert_default();
+            annotations.insert(JOURNAL_ANNOTATION.to_owned(), head.to_string());
+        }
+        lease
     }
 
     async fn bounded<T>(

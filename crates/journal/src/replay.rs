@@ -1,0 +1,27 @@
+//! Replays lines: the state of each object after the last line about it.
+//!
+//! In: lines in order. Out: the spec hash of each object that the journal leaves in the cluster.
+
+use std::collections::BTreeMap;
+
+use crate::entry::{Change, Entry};
+
+/// Returns the spec hash of each object that exists after these changes. An object that was
+/// released, deleted, or is being deleted is not in the result.
+pub fn replay<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> BTreeMap<String, Option<String>> {
+    let mut objects = BTreeMap::new();
+    for entry in entries {
+        let (Some(object), Some(change)) = (&entry.object, entry.change) else { continue };
+        match change {
+            Change::Created | Change::Updated => {
+                objects.insert(object.clone(), entry.after.clone());
+            }
+            // The receiving Sync has written its own line before.
+            Change::Released if entry.other.is_some() => {}
+            Change::Released | Change::Deleted | Change::Deleting => {
+                objects.remove(object);
+            }
+        }
+    }
+    objects
+}

@@ -1,0 +1,68 @@
+//! Starts and ends the journal of a daemon.
+//!
+//! In: the settings. Out: a journal that writes to standard output, to a file or to both, and that
+//! is off without the setting.
+
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::AsFd as _;
+use std::time::Duration;
+
+use anyhow::Context as _;
+
+use super::election::identity;
+use crate::cluster::Connection;
+use crate::journal::{self, Journal, JournalEvent};
+use crate::metrics::Metrics;
+use crate::settings::Settings;
+
+/// Longest time at the end of the daemon for the last lines.
+const FLUSH: Duration = Duration::from_millis(500);
+/// Pause between two checks if they are written.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// Opens the journal of the settings.
+pub(super) fn open_journal(
+    settings: &Settings,
+    connection: &Connection,
+    metrics: &Metrics,
+) -> anyhow::Result<Journal> {
+    if settings.journal.is_empty() {
+        return Ok(Journal::default());
+    }
+    let metrics = metrics.clone();
+    let observe = move |event| match event {
+        JournalEvent::Written => metrics.journal_line(true),
+        JournalEvent::Lost => metrics.journal_line(false),
+        JournalEvent::Failed => metrics.journal_failing(true),
+        JournalEvent::Recovered => metrics.journal_failing(false),
+    };
+    let stdout = settings.prints_journal().then(standard_output).transpose()?;
+    let parts = journal::Settings {
+        file: settings.journal_file(),
+        stdout,
+        cluster: connection.server(),
+        daemon: identity(),
+        program: env!("CARGO_PKG_VERSION").to_owned(),
+        observe: Box::new(observe),
+    };
+    Journal::open(parts).context("the journal cannot be started")
+}
+
+/// Standard output without its lock, which the command line holds while the daemon runs.
+fn standard_output() -> anyhow::Result<Box<dyn Write + Send>> {
+    let own = std::io::stdout().as_fd().try_clone_to_owned().context("standard output is closed")?;
+    Ok(Box::new(File::from(own)))
+}
+
+/// Waits for the last lines, so that the Lease is released with the last one as head.
+pub(super) async fn flush_journal(journal: &Journal) {
+    let written = async {
+        while !journal.is_flushed() {
+            tokio::time::sleep(LOOK).await;
+        }
+    };
+    if tokio::time::timeout(FLUSH, written).await.is_err() {
+        tracing::warn!("the last lines of the journal could not be written in time");
+    }
+}
