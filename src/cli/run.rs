@@ -11,8 +11,8 @@ use tokio::sync::{mpsc, watch};
 
 use super::crd_update::define;
 use super::election::{self, Election, forward_webhooks};
-use super::journal_start::{flush_journal, open_journal};
 use super::exit::Exit;
+use super::journal_start::{flush_journal, open_journal};
 use super::listeners::{listen_to_probes, start_page, start_server};
 use super::proof_keys::ProofKeys;
 use super::repository_url::{address, require_repository};

@@ -81,6 +81,7 @@ fn every_value_can_be_set_in_every_place() {
         ("page", json!("[::1]:9091"), "[::1]:9091"),
         ("logFormat", json!("json"), "json"),
         ("logLevel", json!("debug"), "debug"),
+        ("journal", json!(["stdout", "/var/log/journal"]), "stdout,/var/log/journal"),
         ("instance", json!("blue"), "blue"),
         ("keySecret", json!("keys"), "keys"),
         ("daemonIdentityNamespaces", json!(["infra", "apps"]), "infra, apps"),

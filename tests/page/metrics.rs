@@ -26,6 +26,7 @@ fn all() -> Metrics {
     metrics.git_operation(GitOperation::Resolve, Duration::from_millis(30), None);
     metrics.git_operation(GitOperation::Fetch, Duration::from_secs(60), Some("RepositoryTimeout"));
     metrics.watch_relisted("apps/Deployment", "Expired");
+    metrics.journal_line(true);
     metrics
 }
 

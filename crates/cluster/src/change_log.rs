@@ -118,9 +118,7 @@ impl ChangeLog {
     /// Returns the change of a write that was answered; none if it changed nothing.
     fn of_reply(&self, target: Target<'_>, before: &Before, reply: &ApiResponse) -> Option<Entry> {
         let was_open = self.unanswered(|open| open.remove(target.id));
-        let Ok(object) = read(target.id, &reply.body) else {
-            return Some(Entry { unanswered: Some(true), ..Entry::default() });
-        };
+        let Ok(object) = read(target.id, &reply.body) else { return Some(unanswered(target)) };
         let text = |field| object.metadata(field).and_then(Value::as_str).map(str::to_owned);
         let (version, uid) = (text("resourceVersion"), text("uid"));
         let change = match target.kind {
@@ -142,14 +140,24 @@ impl ChangeLog {
             ApiError::Refused(refusal) => refusal.code >= 500,
             ApiError::UnknownKind(_) | ApiError::NotLeader | ApiError::Superseded => false,
         };
-        let is_new = is_open
-            && self.unanswered(|open| open.len() < MAX_UNANSWERED && open.insert(target.id.clone()));
-        is_new.then(|| Entry { unanswered: Some(true), ..Entry::default() })
+        let is_new =
+            is_open && self.unanswered(|open| open.len() < MAX_UNANSWERED && open.insert(target.id.clone()));
+        is_new.then(|| unanswered(target))
     }
 
     fn unanswered<T>(&self, change: impl FnOnce(&mut HashSet<ObjectId>) -> T) -> T {
         change(&mut self.0.unanswered.lock().unwrap_or_else(PoisonError::into_inner))
     }
+}
+
+/// Returns a line for a change that may have been made.
+fn unanswered(target: Target<'_>) -> Entry {
+    let change = match target.kind {
+        WriteKind::Apply | WriteKind::Patch => Change::Updated,
+        WriteKind::Release => Change::Released,
+        WriteKind::Delete => Change::Deleted,
+    };
+    Entry { change: Some(change), unanswered: Some(true), ..Entry::default() }
 }
 
 /// True if a write left the object as it was known, or only others wrote meanwhile.
@@ -163,7 +171,8 @@ fn is_same(target: Target<'_>, before: &Before, version: Option<&str>, object: &
     };
     let entry = |seen: &Observed| seen.baseline.as_ref().and_then(|it| it.own_entry.clone());
     let now = Observed::from_apply(object, owner);
-    let is_unchanged = |was: ManagedEntry, now: ManagedEntry| (was.digest, was.time) == (now.digest, now.time);
+    let is_unchanged =
+        |was: ManagedEntry, now: ManagedEntry| (was.digest, was.time) == (now.digest, now.time);
     match (entry(known), entry(&now)) {
         (Some(was), Some(now)) => is_unchanged(was, now),
         // After a start the time of our entry is not known, but its fields are.

@@ -176,7 +176,8 @@ pub enum LineError {
 
 /// Reads a line without its line break.
 pub fn parse(bytes: &[u8]) -> Result<Line, LineError> {
-    let value: Value = serde_json::from_slice(bytes).map_err(|error| LineError::NotJson(error.to_string()))?;
+    let value: Value =
+        serde_json::from_slice(bytes).map_err(|error| LineError::NotJson(error.to_string()))?;
     let link = || {
         let prev = value.get("prev")?.as_str()?.parse().ok()?;
         Some((value.get("seq")?.as_u64()?, prev))

@@ -19,7 +19,7 @@ mod replay;
 mod targets;
 mod verify;
 
-pub use chain::{Chain, Head, Hash, InvalidHeadError};
+pub use chain::{Chain, Hash, Head, InvalidHeadError};
 pub use entry::{Change, DriftNote, Entry, Line, LineError, Reason, parse};
 pub use journal::{Journal, JournalEvent, Settings};
 pub use lines::{MAX_LINE_BYTES, Position, ReadError, read_files};

@@ -45,10 +45,7 @@ pub(crate) struct Found {
 }
 
 /// Calls `take` with every line of the files, those with lower numbers first.
-pub(crate) fn for_each(
-    files: &[impl AsRef<Path>],
-    mut take: impl FnMut(Found),
-) -> Result<(), ReadError> {
+pub(crate) fn for_each(files: &[impl AsRef<Path>], mut take: impl FnMut(Found)) -> Result<(), ReadError> {
     let mut ordered = Vec::new();
     for file in files {
         let mut first = None;

@@ -19,7 +19,10 @@ pub(crate) struct Targets {
 
 impl fmt::Debug for Targets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Targets").field("file", &self.file).field("chain", &self.chain).finish_non_exhaustive()
+        f.debug_struct("Targets")
+            .field("file", &self.file)
+            .field("chain", &self.chain)
+            .finish_non_exhaustive()
     }
 }
 

@@ -174,7 +174,10 @@ impl Walk {
         }
         let problem = match line.seq == last.seq.saturating_add(1) {
             true => format!("line {} was changed: its hash is another than `prev` here", last.seq),
-            false => format!("it is line {} and follows line {}: lines are missing or in another order", line.seq, last.seq),
+            false => format!(
+                "it is line {} and follows line {}: lines are missing or in another order",
+                line.seq, last.seq
+            ),
         };
         self.breaks(place.clone(), problem);
     }
@@ -189,7 +192,8 @@ impl Walk {
             match self.known.contains(&prev) {
                 true => self.result.branches.push(place),
                 false => {
-                    let problem = format!("line {} before it is missing or was changed", seq.saturating_sub(1));
+                    let problem =
+                        format!("line {} before it is missing or was changed", seq.saturating_sub(1));
                     self.breaks(place, problem);
                 }
             }

@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use moorline_journal::{
-    Chain, Change, Entry, Head, Journal, JournalEvent, Reason, Settings, VerifyError, Verified, read_files, verify,
+    Chain, Change, Entry, Head, Journal, JournalEvent, Reason, Settings, Verified, VerifyError, read_files,
+    verify,
 };
 use proptest::prelude::*;
 
@@ -110,7 +111,11 @@ fn a_torn_last_line_is_named_and_the_chain_goes_on() {
         let head = run(&file, None, 1);
         let found = verified(&[file.clone()], Some(head));
         let is_whole = cut == whole.len() - 1;
-        assert_eq!((found.torn.len(), found.lines), (usize::from(!is_whole), if is_whole { 6 } else { 5 }), "{cut}");
+        assert_eq!(
+            (found.torn.len(), found.lines),
+            (usize::from(!is_whole), if is_whole { 6 } else { 5 }),
+            "{cut}"
+        );
         // Without the line that names it, it is a fault.
         let text = std::fs::read_to_string(&file).unwrap();
         if !is_whole {
@@ -163,13 +168,19 @@ fn every_edit_of_a_file_is_found_and_named() {
     check(with(&|lines| drop(lines.remove(2))), "journal:3: it is line 4 and follows line 2");
     check(with(&|lines| lines.swap(1, 2)), "journal:2: it is line 3 and follows line 1");
     check(with(&|lines| lines.insert(2, lines[1].clone())), "journal:3: it is line 2 and follows line 2");
-    check(with(&|lines| lines[1] = lines[1].replace("\":", "\": ")), "journal:2: it is not in the canonical form");
+    check(
+        with(&|lines| lines[1] = lines[1].replace("\":", "\": ")),
+        "journal:2: it is not in the canonical form",
+    );
     check(with(&|lines| drop(lines.pop())), "the anchor names line 5");
     check(with(&|lines| lines[4] = lines[4].replace("Created", "Updated")), "the anchor names line 5");
     check(Vec::new(), "there is no line");
     // Whoever writes the whole file anew fails at the anchor.
     let mut chain = Chain::default();
-    check((0..5).map(|at| chain.append(&change(&format!("/ConfigMap|b/{at}")))).collect(), "the anchor names line 5");
+    check(
+        (0..5).map(|at| chain.append(&change(&format!("/ConfigMap|b/{at}")))).collect(),
+        "the anchor names line 5",
+    );
     assert!(matches!(verify(&[folder.path().join("none")], None), Err(VerifyError::Read(_))));
 }
 

@@ -80,8 +80,8 @@ fn row(line: &Line) -> Vec<String> {
     let entry = &line.entry;
     let time = entry.time.clone().unwrap_or_default();
     let what = match (entry.change, entry.unanswered, entry.lost) {
+        (Some(change), Some(true), _) => format!("{change:?}?"),
         (Some(change), ..) => format!("{change:?}"),
-        (None, Some(true), _) => "Unanswered".to_owned(),
         (None, _, Some(lost)) => format!("{lost} not written down"),
         (None, ..) => String::new(),
     };

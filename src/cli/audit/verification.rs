@@ -42,7 +42,8 @@ pub(super) fn run(arguments: &VerifyArgs, streams: &mut Streams<'_>) -> anyhow::
         let Some(head) = connection.lease_annotation(&lease, JOURNAL_ANNOTATION).await else {
             bail!("the Lease {lease} has no annotation {JOURNAL_ANNOTATION}, or cannot be read");
         };
-        let head = head.parse().with_context(|| format!("the annotation of the Lease {lease} is {head:?}"))?;
+        let head =
+            head.parse().with_context(|| format!("the annotation of the Lease {lease} is {head:?}"))?;
         report(arguments, Some(head), streams)
     })
 }

@@ -54,6 +54,7 @@ fn the_daemon_begins_anew_with_what_it_reads_at_the_start_only() {
             (_, Value::Number(number)) => json!(number.as_u64().expect("a number") + 1),
             ("remoteBases" | "vaultAddresses", _) => json!(["https://other"]),
             ("cloudEndpoints", _) => json!(["aws-sts=https://other"]),
+            ("journal", _) => json!(["stdout"]),
             (_, Value::Array(_)) => json!(["other"]),
             (_, Value::Object(_)) => json!({"docker.io": ["other"]}),
             ("dataDir" | "webhookSecretFile" | "helm", _) => json!("/other"),
