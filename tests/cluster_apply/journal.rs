@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use moorline::journal::{Change, Entry, Head, Line, Reason, read_files, replay, verify};
 use moorline_test_support::credentials::ADMIN;
-use moorline_test_support::daemon::until;
+use moorline_test_support::daemon::{DEADLINE, until};
 use moorline_test_support::fault_proxy::{Fate, RecordedRequest};
 use moorline_test_support::places::moorline;
 use moorline_test_support::scene::{Scene, file, text};
@@ -63,11 +63,17 @@ async fn live(scene: &Scene) -> BTreeMap<String, Option<String>> {
 
 /// Waits until the journal leaves what the cluster has.
 async fn until_replayed(scene: &Scene, what: &str) {
-    until(what, async || {
-        let changes = changes(&journal(scene));
-        (replay(&changes) == live(scene).await).then_some(())
-    })
-    .await;
+    let began = Instant::now();
+    loop {
+        let (replayed, live) = (replay(&changes(&journal(scene))), live(scene).await);
+        if replayed == live {
+            return;
+        }
+        if began.elapsed() > DEADLINE {
+            assert_eq!(replayed, live, "{what}: {:#?}", changes(&journal(scene)));
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
 }
 
 fn audit(scene: &Scene, arguments: &[&str]) -> (bool, String) {

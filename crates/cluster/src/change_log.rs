@@ -17,7 +17,7 @@ use crate::api_error::ApiError;
 use crate::apply::read;
 use moorline_api::{CanonicalForm, SpecHash, SyncName};
 use moorline_core::object::{Object, ObjectId};
-use moorline_engine::observed::{ManagedEntry, Observed};
+use moorline_engine::observed::{ManagedEntry, Observed, Verification};
 use moorline_journal::{Change, Entry, Journal};
 
 /// Objects with a write that was not answered; beyond this number they are not remembered.
@@ -169,6 +169,10 @@ fn is_same(target: Target<'_>, before: &Before, version: Option<&str>, object: &
     else {
         return false;
     };
+    // The time of an entry has whole seconds, so it does not tell two writes within one apart.
+    if before.hash != hash_of(object) || matches!(known.verification, Verification::Drifted(_)) {
+        return false;
+    }
     let entry = |seen: &Observed| seen.baseline.as_ref().and_then(|it| it.own_entry.clone());
     let now = Observed::from_apply(object, owner);
     let is_unchanged =
@@ -178,7 +182,7 @@ fn is_same(target: Target<'_>, before: &Before, version: Option<&str>, object: &
         // After a start the time of our entry is not known, but its fields are.
         (None, Some(_)) => {
             let (was, now) = (known.owned_fields(), now.owned_fields());
-            was.is_some() && was == now && before.hash == hash_of(object)
+            was.is_some() && was == now
         }
         _ => false,
     }
