@@ -11,7 +11,9 @@ use std::time::Duration;
 use anyhow::Context as _;
 
 use super::election::identity;
-use crate::cluster::Connection;
+use crate::api::JOURNAL_ANNOTATION;
+use crate::cluster::lease::Leadership;
+use crate::cluster::{Cluster, Connection};
 use crate::journal::{self, Journal, JournalEvent};
 use crate::metrics::Metrics;
 use crate::settings::Settings;
@@ -47,6 +49,16 @@ pub(super) fn open_journal(
         observe: Box::new(observe),
     };
     Journal::open(parts).context("the journal cannot be started")
+}
+
+/// Continues the journal after its file, or after the head in the Lease if that is newer.
+pub(super) fn begin_journal(journal: &Journal, cluster: &Cluster, leadership: Option<&Leadership>) {
+    cluster.set_journal(journal.clone());
+    let head = leadership.and_then(|held| held.previous_annotations().get(JOURNAL_ANNOTATION));
+    journal.start_term(head.and_then(|head| head.parse().ok()));
+    if let Some(leadership) = leadership {
+        leadership.anchor(journal);
+    }
 }
 
 /// Standard output without its lock, which the command line holds while the daemon runs.

@@ -12,7 +12,7 @@ use tokio::sync::{mpsc, watch};
 use super::crd_update::define;
 use super::election::{self, Election, forward_webhooks};
 use super::exit::Exit;
-use super::journal_start::{flush_journal, open_journal};
+use super::journal_start::{begin_journal, flush_journal, open_journal};
 use super::listeners::{listen_to_probes, start_page, start_server};
 use super::proof_keys::ProofKeys;
 use super::repository_url::{address, require_repository};
@@ -21,7 +21,7 @@ use super::setting_flags::SettingFlags;
 pub(super) use super::signals::shutdown_signal;
 use super::sources::sources;
 use super::{Streams, logs, settings_file};
-use crate::api::{JOURNAL_ANNOTATION, PATH_ANNOTATION, SOURCE_ANNOTATION, SyncName};
+use crate::api::{PATH_ANNOTATION, SOURCE_ANNOTATION, SyncName};
 use crate::cluster::lease::{Leadership, LeaseClaim, Terms, WritePermit};
 use crate::cluster::{Cluster, Connection};
 use crate::controller::lease_terms::{End, through_terms};
@@ -234,7 +234,7 @@ impl Daemon<'_> {
         let terms = Terms::from(leadership.map_or_else(WritePermit::unlimited, Leadership::permit));
         self.metrics.leader(true);
         let cluster = Cluster::new(self.connection.clone(), self.metrics.clone(), terms.clone(), &settings);
-        self.begin_journal(&cluster, leadership);
+        begin_journal(&self.journal, &cluster, leadership);
         let name =
             || election::lease_name(self.arguments.url.as_ref().map(|_| &*self.arguments.name), &settings);
         let held_by = leadership.map(|_| format!("{}/{}", self.namespace, name()));
@@ -260,16 +260,6 @@ impl Daemon<'_> {
             ending: self.ending.clone(),
         };
         Ok((Arc::new(Context::new(cluster, self.board.clone(), parts)), terms))
-    }
-
-    /// Continues the journal after the head in the Lease, if that is newer than the end of its file.
-    fn begin_journal(&self, cluster: &Cluster, leadership: Option<&Leadership>) {
-        cluster.set_journal(self.journal.clone());
-        let head = leadership.and_then(|held| held.previous_annotations().get(JOURNAL_ANNOTATION));
-        self.journal.start_term(head.and_then(|head| head.parse().ok()));
-        if let Some(leadership) = leadership {
-            leadership.anchor(&self.journal);
-        }
     }
 
     /// Records that a term has ended (`None`), or that the next one has begun and no other daemon

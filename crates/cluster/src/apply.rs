@@ -5,6 +5,7 @@
 //! manager of the Sync, answered with metadata alone. Deletions carry uid and resourceVersion as
 //! preconditions.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use serde_json::{Value, json};
@@ -20,6 +21,7 @@ use moorline_api::{self as api, SyncName};
 use moorline_core::object::{Object, ObjectId};
 use moorline_engine::desired::DesiredObject;
 use moorline_engine::observed::{Observed, existed_before_apply};
+use moorline_journal::{Entry, Journal, Reason};
 use moorline_managed_fields::remove_values;
 use moorline_metrics::RequestClass;
 
@@ -243,6 +245,43 @@ impl Cluster {
         }
     }
 
+    /// Returns the same cluster for writes with this cause, which the journal repeats.
+    pub fn caused_by(&self, cause: Entry) -> Self {
+        Self(self.0.clone(), self.1.clone(), self.2.clone(), Some(Arc::new(cause)))
+    }
+
+    /// Returns the same cluster for writes with the same cause and another reason.
+    pub fn for_reason(&self, reason: Reason) -> Self {
+        self.caused_by(Entry { reason, ..self.cause() })
+    }
+
+    /// Returns the cause of the writes.
+    pub fn cause(&self) -> Entry {
+        self.3.as_deref().cloned().unwrap_or_default()
+    }
+
+    /// Sets the journal of the writes of all identities.
+    pub fn set_journal(&self, journal: Journal) {
+        self.0.changes.set_journal(journal);
+    }
+
+    /// Returns the journal.
+    pub fn journal(&self) -> Journal {
+        self.0.changes.journal().unwrap_or_default()
+    }
+
+    /// Marks these objects as unverified, although no change was seen, so that they are verified
+    /// again.
+    pub fn mark_unverified(&self, owner: &SyncName, ids: &[ObjectId]) {
+        self.0.store.mark_unverified(owner, ids);
+    }
+
+    /// Marks all objects as unverified, so that they are verified again.
+    pub fn mark_all_unverified(&self) {
+        self.0.discovery.forget_server_version();
+        self.0.store.mark_all_unverified();
+    }
+
     /// Builds the apply body: the canonical object with our label and annotations.
     pub(super) fn body(
         &self,
@@ -285,7 +324,7 @@ impl Cluster {
         answer
     }
 
-    /// Sends a write that changes no object of a Sync: a dry run, or one of the daemon's own Secret.
+    /// Sends a write that changes no object of a Sync: a dry run, or one of the key Secret.
     pub(super) async fn send_unlisted(&self, call: ApiRequest) -> Result<ApiResponse, ApiError> {
         let call = ApiRequest { permit: self.2.clone(), ..call };
         self.0.gate.send(&self.0.wire, call, self.1.as_deref()).await

@@ -55,7 +55,7 @@ struct LogState {
     unanswered: Mutex<HashSet<ObjectId>>,
 }
 
-/// What is known of an object before a write.
+/// Knowledge of an object before a write.
 #[derive(Debug, Default)]
 pub(super) struct Before {
     version: Option<Box<str>>,
@@ -193,7 +193,7 @@ fn hash_of(object: &Object) -> Option<SpecHash> {
 }
 
 /// False for a hash of a Secret without a key, as an old version or another program may have left
-/// it: whoever reads it could guess values.
+/// it: its readers could guess values.
 fn is_safe(id: &ObjectId, hash: &SpecHash) -> bool {
     !id.is_kind("", "Secret") || matches!(hash.form, CanonicalForm::Keyed(_))
 }

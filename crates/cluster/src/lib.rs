@@ -117,7 +117,7 @@ use lease::{Terms, WritePermit};
 use moorline_api::SyncName;
 use moorline_core::object::{GroupKind, ObjectId};
 use moorline_engine::observed::ObservedSet;
-use moorline_journal::{Entry, Journal, Reason};
+use moorline_journal::Entry;
 use moorline_metrics::Metrics;
 use moorline_settings::Settings;
 use store::Store;
@@ -220,31 +220,6 @@ impl Cluster {
         Self(self.0.clone(), self.1.clone(), None, self.3.clone())
     }
 
-    /// Returns the same cluster for writes with this cause, which the journal repeats.
-    pub fn caused_by(&self, cause: Entry) -> Self {
-        Self(self.0.clone(), self.1.clone(), self.2.clone(), Some(Arc::new(cause)))
-    }
-
-    /// Returns the same cluster for writes with the same cause and another reason.
-    pub fn for_reason(&self, reason: Reason) -> Self {
-        self.caused_by(Entry { reason, ..self.cause() })
-    }
-
-    /// Returns the cause of the writes.
-    pub fn cause(&self) -> Entry {
-        self.3.as_deref().cloned().unwrap_or_default()
-    }
-
-    /// Sets the journal of the writes of all identities.
-    pub fn set_journal(&self, journal: Journal) {
-        self.0.changes.set_journal(journal);
-    }
-
-    /// Returns the journal.
-    pub fn journal(&self) -> Journal {
-        self.0.changes.journal().unwrap_or_default()
-    }
-
     /// True if this daemon may write now.
     pub fn may_write(&self) -> bool {
         self.terms().current().may_write()
@@ -339,18 +314,6 @@ impl Cluster {
     ) -> Result<(BTreeSet<GroupKind>, bool), ApiError> {
         let watched = self.0.watches.kinds();
         self.0.discovery.labels.kinds(&self.0.wire, &self.kinds(), watched, owner).await
-    }
-
-    /// Marks these objects as unverified, although no change was seen, so that they are verified
-    /// again.
-    pub fn mark_unverified(&self, owner: &SyncName, ids: &[ObjectId]) {
-        self.0.store.mark_unverified(owner, ids);
-    }
-
-    /// Marks all objects as unverified, so that they are verified again.
-    pub fn mark_all_unverified(&self) {
-        self.0.discovery.forget_server_version();
-        self.0.store.mark_all_unverified();
     }
 
     /// Sets the limit of writes per second, for all identities.

@@ -18,7 +18,7 @@ use crate::targets::{Targets, now};
 /// Pause between two attempts to write a line.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// What happens to lines, for counters.
+/// Events of the writing, for counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JournalEvent {
     /// A line was written.

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use crate::entry::{Change, Entry};
 
 /// Returns the spec hash of each object that exists after these changes. An object that was
-/// released, deleted, or is being deleted is not in the result. A deletion without an answer that no line
-/// follows was made: otherwise the daemon would have tried again.
+/// released, deleted, or is being deleted is not in the result. A deletion without an answer that
+/// no line follows was made: otherwise the daemon would have tried again.
 pub fn replay<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> BTreeMap<String, Option<String>> {
     let mut objects = BTreeMap::new();
     for entry in entries {

@@ -175,7 +175,7 @@ fn every_edit_of_a_file_is_found_and_named() {
     check(with(&|lines| drop(lines.pop())), "the anchor names line 5");
     check(with(&|lines| lines[4] = lines[4].replace("Created", "Updated")), "the anchor names line 5");
     check(Vec::new(), "there is no line");
-    // Whoever writes the whole file anew fails at the anchor.
+    // A file that is written again as a whole does not have the line of the anchor.
     let mut chain = Chain::default();
     check(
         (0..5).map(|at| chain.append(&change(&format!("/ConfigMap|b/{at}")))).collect(),

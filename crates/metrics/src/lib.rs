@@ -11,6 +11,7 @@
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
 mod former_names;
+mod journal_lines;
 mod label_limit;
 mod process;
 mod table;
@@ -175,17 +176,6 @@ impl Metrics {
         metrics.journal_failing(false);
         drop(metrics.queue_write());
         Ok(metrics)
-    }
-
-    /// Counts a line of the journal that was written, or a change that is not in it.
-    pub fn journal_line(&self, written: bool) {
-        let result = if written { "written" } else { "lost" };
-        self.0.journal.with_label_values(&[result]).inc();
-    }
-
-    /// Records that the journal cannot be written.
-    pub fn journal_failing(&self, failing: bool) {
-        self.0.journal_failing.with_label_values(NONE).set(i64::from(failing));
     }
 
     /// Counts a request that was answered with `code`, or without an answer (0). The verb is that
