@@ -10,7 +10,7 @@ use crate::controller::spec::ValidatedSpec;
 use crate::journal::{DriftNote, Entry, Reason};
 use crate::observed::Drift;
 use crate::plan::{Action, Change, Step};
-use crate::source::SignaturePolicy;
+use crate::source::{Revision, SignaturePolicy};
 
 /// Changed fields of one object that a line names.
 const MAX_FIELDS: usize = 20;
@@ -27,7 +27,7 @@ pub(crate) fn cause_of_revision(
     Entry {
         reason,
         commit: Some(revision.commit.to_string()),
-        revision: Some(revision.without_chart().to_string()),
+        revision: Some(Revision { chart: None, ..revision.clone() }.to_string()),
         tree: prepared.tree.map(|tree| tree.to_string()),
         chart: revision.chart.as_ref().map(ToString::to_string),
         render: digest.map(|digest| digest.to_string()),
