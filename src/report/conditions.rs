@@ -68,7 +68,7 @@ impl ReadyVerdict {
                     Some(wellness) => Self::from_reconcile(pass, facts.health).with_health(wellness),
                     None => Self::from_reconcile(pass, facts.health),
                 };
-                match facts.rejected {
+                match facts.rejected.filter(|_| facts.hold.is_none()) {
                     Some(rejected) => verdict.with_rollback(rejected),
                     None if facts.outdated && verdict.ready => verdict.into_outdated(),
                     None => verdict.with_drift(pass),

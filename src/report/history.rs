@@ -25,7 +25,7 @@ pub(super) fn record_history(
     facts: &StatusInputs<'_>,
     is_new: bool,
 ) {
-    if let Some(rejected) = facts.rejected {
+    if let Some(rejected) = facts.rejected.filter(|_| facts.hold.is_none()) {
         return note_rejection(status, rejected, facts);
     }
     if facts.suspended {

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::ErrorCause;
-use crate::api::{FinishedObject, Scope};
+use crate::api::{FinishedObject, RevisionHold, Scope};
 use crate::desired::SetDigest;
 use crate::health::HealthSummary;
 use crate::object::{GroupKind, ObjectId};
@@ -65,6 +65,8 @@ pub struct StatusInputs<'a> {
     pub outdated: bool,
     /// The newest revision, if it was rolled back; the reconcile is then about the held one.
     pub rejected: Option<&'a RolledBackRevision>,
+    /// The revision that a person holds the Sync at.
+    pub hold: Option<&'a RevisionHold>,
     /// Health of the objects, once it is known.
     pub health: Option<&'a HealthSummary>,
     /// True if the Sync is ready only after its objects are healthy.

@@ -9,6 +9,7 @@ mod conditions;
 mod error_cause;
 mod health_condition;
 mod history;
+mod hold;
 mod inputs;
 mod missing_object;
 mod problems;
@@ -30,6 +31,7 @@ pub use error_cause::ErrorCause;
 use health_condition::HealthCondition;
 pub use history::add_changes;
 use history::record_history;
+use hold::{chosen, with_hold};
 pub use inputs::{
     CommitDescription, ObjectRemark, PendingRetries, ReconcileError, ReconcileInputs, RolledBackRevision,
     SeenRevision, StatusInputs,
@@ -46,6 +48,7 @@ const MAX_MESSAGE: usize = 1000;
 pub fn status(before: &SyncStatus, facts: &StatusInputs<'_>) -> SyncStatus {
     let wellness = HealthCondition::build(before, facts);
     let verdict = ReadyVerdict::build(facts, wellness.as_ref()).with_lost_permissions(before, facts);
+    let verdict = with_hold(verdict, facts);
     let mut status = SyncStatus {
         observed_generation: facts.generation,
         held_by: facts.held_by.clone(),
@@ -60,6 +63,7 @@ pub fn status(before: &SyncStatus, facts: &StatusInputs<'_>) -> SyncStatus {
     }
     revision.rejected = facts.rejected.map(|rejected| rejected.revision.clone());
     if let Some(pass) = &facts.reconcile {
+        revision.chosen = facts.hold.map(chosen);
         merge_reconcile(&mut status, &mut revision, pass, &verdict, facts);
         if verdict.applied && wellness.as_ref().is_some_and(HealthCondition::is_healthy) {
             (revision.healthy, revision.healthy_tag) = (Some(pass.revision.clone()), pass.tag.clone());

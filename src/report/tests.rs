@@ -83,6 +83,7 @@ fn facts(pass: Option<ReconcileInputs<'_>>) -> StatusInputs<'_> {
         rejected: None,
         generation: Some(3),
         suspended: false,
+        hold: None,
         error: None,
         about_revision: false,
         refused: None,
@@ -652,4 +653,50 @@ fn one_revision_that_goes_to_and_fro_does_not_push_out_the_others() {
     }
     let told: Vec<_> = now.history.iter().map(|it| format!("{} {}", it.revision, it.result)).collect();
     assert_eq!(told, ["main@2 ApplyFailed", "main@2 Applied", "main@1 Applied"]);
+}
+
+#[test]
+fn a_held_sync_says_at_which_revision_by_whom_and_why() {
+    let none = outcomes([]);
+    let hold =
+        crate::api::RevisionHold { revision: "main@1".into(), by: "ada".into(), reason: "it is slow".into() };
+    let seen = |revision: &str| SeenRevision { revision: revision.into(), tag: None, source: "0a".into() };
+    let held = StatusInputs { hold: Some(&hold), ..facts(Some(pass("main@1", &none))) };
+    let told = |facts: &StatusInputs<'_>| {
+        let status = status(&SyncStatus::default(), facts);
+        let ready = status.conditions[0].clone();
+        assert_eq!(status.revision.unwrap().chosen.unwrap().by, "ada");
+        (ready.status, ready.reason, ready.message)
+    };
+    let (ready, reason, message) = told(&held);
+    assert_eq!((&*ready, &*reason), ("True", "Applied"));
+    assert!(message.ends_with("; held at main@1 by ada: it is slow"), "{message}");
+    let behind = StatusInputs { seen: Some(seen("main@2")), ..held };
+    let (ready, reason, message) = told(&behind);
+    assert_eq!((&*ready, &*reason), ("False", "RevisionHeld"));
+    assert!(message.starts_with("held at main@1 by ada: it is slow; main@2 is not applied"), "{message}");
+    let now = status(&SyncStatus::default(), &behind);
+    assert_eq!(now.history[0].result, "Applied");
+    assert!(!now.conditions.iter().any(|it| it.type_ == "Reconciling" || it.type_ == "Stalled"));
+    // What a person chose has precedence over an earlier rollback.
+    let rejected =
+        RolledBackRevision { revision: "main@2".into(), held: "main@0".into(), why: "it is unwell".into() };
+    let (_, reason, _) = told(&StatusInputs { rejected: Some(&rejected), ..behind.clone() });
+    assert_eq!(reason, "RevisionHeld");
+    // It ends with the hold.
+    let now = status(&now, &facts(Some(pass("main@2", &none))));
+    assert_eq!(now.revision.unwrap().chosen, None);
+    let error = reconcile_error(true);
+    let refused = StatusInputs {
+        error: Some(&error),
+        about_revision: true,
+        refused: Some("main@1".into()),
+        keeps_objects: true,
+        hold: Some(&hold),
+        ..facts(Some(pass("main@2", &none)))
+    };
+    let (ready, _, message) = told(&refused);
+    assert_eq!(ready, "False");
+    let expect = "main@1 cannot be applied: a.yaml:1: no YAML; main@2 stays applied; moorline.dev/hold-revision is main@1 by ada: it is slow";
+    assert_eq!(message, expect);
 }

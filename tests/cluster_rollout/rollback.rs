@@ -2,6 +2,7 @@
 //! controller of the objects is the test.
 
 mod beside;
+mod by_hand;
 mod refused;
 mod signed;
 

@@ -171,12 +171,12 @@ const LEFT_OUT: [(&str, &str, &str); 34] = [
         "moorline move shop --to shop-next -n moorline",
         "tests/alone/moves_across.rs moves objects between two repositories",
     ),
-    ("docs/rollback.md", "git revert HEAD", "the repository is the reader's own"),
     (
         "docs/rollback.md",
-        "moorline plan --sync shop --revision v1.4.0 -n moorline",
-        "the tag is the reader's own; tests/cluster_ops/operate.rs plans a revision",
+        "moorline rollback shop --reason \"checkout fails\" -n moorline   # to the revision that was applied before",
+        "tests/cluster_rollout/rollback/by_hand.rs holds a Sync and releases it",
     ),
+    ("docs/rollback.md", "git revert HEAD", "the repository is the reader's own"),
 ];
 
 fn is_left_out(page: &str, block: &Block) -> bool {

@@ -32,6 +32,7 @@ mod health;
 mod helm;
 #[cfg(feature = "crd")]
 mod history;
+mod hold;
 #[cfg(feature = "crd")]
 mod identity;
 #[cfg(feature = "crd")]
@@ -76,6 +77,7 @@ pub use health::{HealthRule, HealthSpec};
 pub use helm::{ChartSource, HelmSpec, HelmValuesFrom};
 #[cfg(feature = "crd")]
 pub use history::{ChangeCounts, HistoryEntry, MAX_HISTORY};
+pub use hold::{HOLD_BY_ANNOTATION, HOLD_REASON_ANNOTATION, HOLD_REVISION_ANNOTATION, RevisionHold};
 #[cfg(feature = "crd")]
 pub use identity::{CloudProvider, GitProvider};
 #[cfg(feature = "crd")]
@@ -92,8 +94,8 @@ pub use source_mount::{AppliedMount, MAX_MOUNTS, SourceMount};
 pub use spec_hash::{CanonicalForm, SpecHash};
 #[cfg(feature = "crd")]
 pub use status::{
-    Approval, ConditionType, ContestedField, FinishedObject, HeldRevision, ObjectCounts, Reason, Revisions,
-    Scope, StatusProblem, SyncStatus,
+    Approval, ChosenRevision, ConditionType, ContestedField, FinishedObject, HeldRevision, ObjectCounts,
+    Reason, Revisions, Scope, StatusProblem, SyncStatus,
 };
 #[cfg(feature = "crd")]
 pub use substitute::{SubstituteSpec, ValuesFrom, ValuesKind, VariableText};
@@ -230,12 +232,15 @@ pub const CHART_DIGEST_PREFIX: &str = "moorline.dev/digest.";
 pub const KEY_PREFIX: &str = "moorline.dev/";
 
 /// Every annotation with [`KEY_PREFIX`] that has a meaning.
-pub const ANNOTATIONS: [&str; 21] = [
+pub const ANNOTATIONS: [&str; 24] = [
     ADOPTED_FROM_ANNOTATION,
     APPLY_ANNOTATION,
     APPROVE_ANNOTATION,
     BEFORE_ADOPTION_ANNOTATION,
     DELETION_ANNOTATION,
+    HOLD_BY_ANNOTATION,
+    HOLD_REASON_ANNOTATION,
+    HOLD_REVISION_ANNOTATION,
     HOOK_ANNOTATION,
     HOOK_DELETE_ANNOTATION,
     HOSTS_ANNOTATION,

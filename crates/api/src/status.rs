@@ -135,6 +135,9 @@ pub struct Revisions {
     /// The newest revision that rendered completely. The cluster is kept at it while a newer one is refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held: Option<HeldRevision>,
+    /// The revision at which the annotation moorline.dev/hold-revision holds the Sync.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chosen: Option<ChosenRevision>,
 }
 
 impl Revisions {
@@ -164,6 +167,20 @@ pub struct HeldRevision {
     /// The bytes of memory that its objects take. A daemon that starts reserves them before it renders anything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
+}
+
+/// A revision that a person chose, with moorline.dev/hold-revision.
+#[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Default, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct ChosenRevision {
+    /// The value of the annotation: a revision, or a commit.
+    pub revision: String,
+    /// The person, from moorline.dev/hold-by.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub by: String,
+    /// The reason, from moorline.dev/hold-reason.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
 }
 
 /// Numbers of objects.
@@ -316,6 +333,8 @@ pub enum Reason {
     /// The objects of the newest commit did not become healthy; the last healthy revision is
     /// applied again.
     RolledBack,
+    /// A person holds the Sync at a revision that is not the newest one.
+    RevisionHeld,
     /// Objects differ from their applied state.
     FieldsDiffer,
     /// Another controller keeps changing fields back.

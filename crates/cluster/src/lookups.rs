@@ -98,6 +98,14 @@ impl Connection {
         self.review("SubjectAccessReview", spec).await
     }
 
+    /// Returns the name that the server knows the caller by, if it says so.
+    pub async fn caller(&self) -> Option<String> {
+        let body = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
+        let path = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
+        let (answer, _) = self.request("POST", path, WHOLE, Some(&body)).await;
+        Some(answer.found()?.pointer("/status/userInfo/username")?.as_str()?.to_owned())
+    }
+
     async fn review(&self, kind: &str, spec: Value) -> Option<bool> {
         let path = format!("/apis/authorization.k8s.io/v1/{}s", kind.to_ascii_lowercase());
         let body = json!({"apiVersion": "authorization.k8s.io/v1", "kind": kind, "spec": spec});

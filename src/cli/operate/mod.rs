@@ -9,6 +9,7 @@ pub(super) mod events;
 pub(super) mod heartbeats;
 mod history;
 pub(super) mod moves;
+pub(super) mod rollback;
 pub(super) mod status;
 pub(super) mod suspend;
 pub(super) mod table;

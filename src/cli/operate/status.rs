@@ -12,6 +12,7 @@ use super::super::plan::Colour;
 use super::super::{Streams, sanitize};
 use super::heartbeats::are_all_served;
 use super::moves::display_move_target;
+use super::rollback::describe_hold;
 use super::table::{format_age, table};
 use super::{counted, history, namespace, on_cluster, ready, write};
 use crate::api::{ConditionType, MOVES_TO_ANNOTATION, short_revision as short};
@@ -229,6 +230,7 @@ pub(super) fn describe_sync(sync: &SyncResource) -> String {
     {
         rows.extend(value.as_ref().map(|value| vec![name.to_owned(), value.clone()]));
     }
+    rows.extend(revision.chosen.as_ref().map(|chosen| vec!["Held at".to_owned(), describe_hold(chosen)]));
     let objects = format!(
         "{} in Git, {} applied, {} held, {} failed, {} drifted",
         counts.desired, counts.applied, counts.held, counts.failed, counts.drifted

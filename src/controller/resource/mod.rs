@@ -40,7 +40,8 @@ use super::worker::repository_credentials::SecretPermission;
 use super::worker::{ReconcileRequest, run_reconciler};
 use crate::adopt::AdoptedFrom;
 use crate::api::{
-    ADOPTED_FROM_ANNOTATION, APPROVE_ANNOTATION, MOVES_TO_ANNOTATION, REQUEST_ANNOTATION, Sync, SyncName,
+    ADOPTED_FROM_ANNOTATION, APPROVE_ANNOTATION, MOVES_TO_ANNOTATION, REQUEST_ANNOTATION, RevisionHold, Sync,
+    SyncName,
 };
 use crate::cluster::{LatestSnapshot, jitter, version};
 use crate::report::{ErrorCause, ReconcileError};
@@ -404,6 +405,9 @@ impl SyncWorker {
             namespace: self.name.namespace.clone(),
             cluster,
             approved: annotation(APPROVE_ANNOTATION),
+            hold: RevisionHold::of_annotations(|key| {
+                Some(sync.metadata.annotations.as_ref()?.get(key)?.as_str())
+            }),
             moves_to: annotation(MOVES_TO_ANNOTATION).map(Box::from),
             predecessor: predecessor(sync),
             request: annotation(REQUEST_ANNOTATION),

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::SyncWorker;
-use crate::api::{APPROVE_ANNOTATION, MOVES_TO_ANNOTATION, REQUEST_ANNOTATION};
+use crate::api::{APPROVE_ANNOTATION, MOVES_TO_ANNOTATION, REQUEST_ANNOTATION, RevisionHold};
 use crate::controller::worker::ReconcileRequest;
 use crate::report::ReconcileError;
 
@@ -26,8 +26,9 @@ pub(super) fn keep_narrowed(worker: &mut SyncWorker, sync: &Value, refused: Opti
     };
     let (approved, request) = (annotation(APPROVE_ANNOTATION), annotation(REQUEST_ANNOTATION));
     let moves_to = annotation(MOVES_TO_ANNOTATION).map(Box::from);
+    let hold = RevisionHold::of_annotations(|key| sync.pointer("/metadata/annotations")?.get(key)?.as_str());
     let is_same = (&valid_spec, &refused) == (&*last.valid_spec, &last.refused)
-        && (&approved, &moves_to) == (&last.approved, &last.moves_to);
+        && (&approved, &moves_to, &hold) == (&last.approved, &last.moves_to, &last.hold);
     if is_same && refused.is_none() {
         return true;
     }
@@ -41,6 +42,7 @@ pub(super) fn keep_narrowed(worker: &mut SyncWorker, sync: &Value, refused: Opti
         spec_revision: generation,
         refused,
         approved,
+        hold,
         moves_to,
         request,
         ..last

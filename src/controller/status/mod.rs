@@ -363,6 +363,7 @@ impl StatusRecorder {
             seen: state.seen.clone(),
             reconcile: pass,
             rejected: state.rejected.as_ref(),
+            hold: report.and_then(|report| report.hold.as_ref()),
             health: state.health.as_deref(),
             waits_for_health: state.waits_for_health,
             commits: &state.commits,

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::api::{FinishedObject, HeldRevision, Scope};
+use crate::api::{FinishedObject, HeldRevision, RevisionHold, Scope};
 use crate::cluster::ApiError;
 use crate::desired::{DesiredSet, SetDigest};
 use crate::object::{GroupKind, ObjectId};
@@ -57,6 +57,8 @@ pub(crate) struct ReconcileResult {
     pub(crate) approval: Option<String>,
     /// The approval that the Sync has.
     pub(crate) approved: Option<String>,
+    /// The revision that a person holds the Sync at.
+    pub(crate) hold: Option<RevisionHold>,
     /// Reason for a missing plan.
     pub(crate) reconcile_error: Option<ReconcileError>,
     /// The newest commit or spec, if it cannot be applied and the revision before it was kept.

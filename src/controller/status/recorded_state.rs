@@ -183,7 +183,9 @@ impl StatusState {
             report.refused.as_ref().is_some_and(|it| it.newer.is_some() && it.reconcile_error.is_none())
         };
         let rejected = self.rejected.as_ref().map(|rejected| rejected.revision.clone());
-        rejected == Some(revision.to_string())
+        // While a person holds the Sync at a revision, a newer one changes nothing.
+        report.is_some_and(|report| report.hold.is_some())
+            || rejected == Some(revision.to_string())
             || refused == Some(revision)
             || report.filter(|it| !is_of_older_spec(it)).and_then(|it| it.revision.as_ref()) == Some(revision)
     }

@@ -5,6 +5,7 @@
 //! with the spec that rendered it, narrowed by the newer spec. A daemon that starts holds exactly
 //! the revision that the status names, and none if that revision or its spec is not available.
 
+use super::chosen_revision::chosen_target;
 use super::reconcile_task::select_revision;
 use super::signature_check::source_id;
 use super::{ReconcileRequest, Reconciler};
@@ -36,6 +37,8 @@ pub(super) struct HeldState {
 pub(super) enum ReconcileTarget {
     /// Apply this revision; `rejected` is the newest one, if that was rolled back.
     Apply { revision: Revision, rejected: Option<Revision> },
+    /// Apply the revision that a person chose, or keep the held one while that is not possible.
+    Hold { revision: Revision, newest: Option<Revision> },
     /// Nothing newer can be applied; keep the held revision.
     Keep { held: Box<HeldRender>, refused: RefusedUpdate },
     /// There is no revision to apply or to hold.
@@ -138,7 +141,8 @@ pub(super) fn holds(worker: &mut Reconciler, revision: &Revision, order: &Reconc
 /// held.
 pub(super) fn begins_to_hold(worker: &mut Reconciler) -> bool {
     restore_held(worker);
-    let begins = worker.revision.is_none() && worker.held.held.is_some();
+    let is_known = worker.held.held.is_some() || worker.order.hold.is_some();
+    let begins = worker.revision.is_none() && is_known;
     begins && !std::mem::replace(&mut worker.held.begun, true)
 }
 
@@ -163,6 +167,9 @@ pub(super) fn target(worker: &mut Reconciler) -> ReconcileTarget {
             held,
             refused,
         });
+    }
+    if let Some(hold) = &worker.order.hold {
+        return chosen_target(worker, hold, held);
     }
     let Some(newest) = worker.revision.clone() else {
         // The error of the poll is reported separately.

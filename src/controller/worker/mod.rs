@@ -6,6 +6,7 @@
 //! that were not verified since the start are verified one by one.
 
 mod chart_poll;
+mod chosen_revision;
 mod depends_on;
 mod health;
 mod held_revision;

@@ -109,6 +109,12 @@ fn prepare_memory(worker: &mut Reconciler, target: &ReconcileTarget, memory: &mu
         let limit = attempt_time_of(memory, revision, worker.order.spec_revision);
         worker.render_attempt = Some(RenderAttempt::new(worker.context.now(), limit));
     }
+    if let ReconcileTarget::Hold { revision, .. } = target {
+        // Nothing that a person chose is rolled back.
+        memory.rejection_limit = None;
+        let limit = attempt_time_of(memory, revision, worker.order.spec_revision);
+        worker.render_attempt = Some(RenderAttempt::new(worker.context.now(), limit));
+    }
     if let ReconcileTarget::Keep { refused, .. } = target {
         // Nothing newer is tried here, so its retry time does not count.
         memory.refused_commit = None;
@@ -139,6 +145,7 @@ pub(super) fn start_reconcile(worker: &mut Reconciler) {
             let report = ReconcileResult {
                 spec_revision: worker.order.spec_revision,
                 reconcile_error: Some(reconcile_error),
+                hold: worker.order.hold.clone(),
                 ..ReconcileResult::default()
             };
             let drive = drive(worker);
@@ -178,6 +185,9 @@ pub(super) fn start_reconcile(worker: &mut Reconciler) {
                 ReconcileTarget::Apply { revision, rejected } => {
                     drive.apply(&mut memory, (revision, rejected), held).await
                 }
+                ReconcileTarget::Hold { revision, newest } => {
+                    drive.hold(&mut memory, (revision, newest), held).await
+                }
                 ReconcileTarget::Keep { held, refused } => drive.keep(&mut memory, *held, refused).await,
                 ReconcileTarget::Nothing(reconcile_error) => (
                     ReconcileResult { reconcile_error: Some(reconcile_error), ..ReconcileResult::default() },
@@ -185,6 +195,7 @@ pub(super) fn start_reconcile(worker: &mut Reconciler) {
                 ),
             };
             report.request = answered;
+            report.hold.clone_from(&drive.order.hold);
             // For the reconcile the object was as desired; only this outcome reports that it
             // was repaired.
             if let Some((id, Some(outcome))) = verified.filter(|(id, _)| !report.outcomes.contains_key(id))

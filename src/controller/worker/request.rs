@@ -9,6 +9,7 @@ use std::sync::Arc;
 use super::mount_poll;
 use super::repository_credentials::SecretPermission;
 use crate::adopt::AdoptedFrom;
+use crate::api::RevisionHold;
 use crate::cluster::Cluster;
 use crate::controller::peers::latest_revisions::SourceKey;
 use crate::controller::reconcile::mounts::MountSource;
@@ -25,6 +26,8 @@ pub(crate) struct ReconcileRequest {
     pub(crate) repository: Repository,
     /// The value of the approval annotation.
     pub(crate) approved: Option<String>,
+    /// The revision that a person holds the Sync at.
+    pub(crate) hold: Option<RevisionHold>,
     /// The Sync to which this one moves its objects, as the annotation names it.
     pub(crate) moves_to: Option<Box<str>>,
     /// Previous owner of the objects in another tool.
@@ -72,6 +75,7 @@ impl ReconcileRequest {
             && self.chart_permission.is_some() == other.chart_permission.is_some()
             && !mount_poll::are_other(&self.mounts, &other.mounts)
             && (&self.refused, &self.moves_to) == (&other.refused, &other.moves_to)
+            && self.hold == other.hold
     }
 }
 

@@ -91,7 +91,9 @@ pub(super) fn is_to_hold(worker: &mut Reconciler, revision: &Revision, memory: &
 /// Records the result of a reconcile for the trial: objects that were unhealthy before do not
 /// count against the revision, unless it changed them.
 pub(super) fn try_out(worker: &mut Reconciler, report: &ReconcileResult) {
-    let Some(revision) = report.revision.as_ref().filter(|_| worker.order.valid_spec.rollback) else {
+    // A revision that a person chose is on no trial.
+    let is_tried = worker.order.valid_spec.rollback && worker.order.hold.is_none();
+    let Some(revision) = report.revision.as_ref().filter(|_| is_tried) else {
         return;
     };
     if report.stopped
@@ -117,7 +119,8 @@ pub(super) fn try_out(worker: &mut Reconciler, report: &ReconcileResult) {
 /// True if the revision on trial has just failed and is now rolled back.
 pub(super) fn should_roll_back(worker: &mut Reconciler) -> bool {
     let valid_spec = &worker.order.valid_spec;
-    if !valid_spec.rollback || valid_spec.suspend || worker.rollback.rejected.is_some() {
+    let is_held = valid_spec.suspend || worker.order.hold.is_some();
+    if !valid_spec.rollback || is_held || worker.rollback.rejected.is_some() {
         return false;
     }
     let Some((revision, before)) = &mut worker.rollback.trial else { return false };

@@ -22,6 +22,8 @@ pub enum SyncState {
     Progressing,
     /// Nothing is known yet.
     Starting,
+    /// Held at a revision by a person.
+    Held,
     /// Suspended by a person.
     Suspended,
     /// Everything is synced.
@@ -30,13 +32,14 @@ pub enum SyncState {
 
 impl SyncState {
     /// All states, those that need a person first.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Failing,
         Self::PendingDecision,
         Self::Degraded,
         Self::Drifted,
         Self::Progressing,
         Self::Starting,
+        Self::Held,
         Self::Suspended,
         Self::Synced,
     ];
@@ -48,15 +51,20 @@ impl SyncState {
         let Some(ready) = known("Ready") else { return Self::Starting };
         match Reason::parse(&ready.reason) {
             Some(Reason::Suspended) => Self::Suspended,
+            Some(Reason::RevisionHeld) if status.approval.is_none() => Self::Held,
             reason if ready.status == "True" || reason == Some(Reason::FieldsDiffer) => match () {
                 () if status.approval.is_some() => Self::PendingDecision,
                 () if is("Healthy", "False") => Self::Degraded,
                 () if is("Drifted", "True") => Self::Drifted,
                 () => Self::Synced,
             },
-            Some(Reason::PruneHeld | Reason::Contested | Reason::ObjectsHeld | Reason::DeletionHeld) => {
-                Self::PendingDecision
-            }
+            Some(
+                Reason::RevisionHeld
+                | Reason::PruneHeld
+                | Reason::Contested
+                | Reason::ObjectsHeld
+                | Reason::DeletionHeld,
+            ) => Self::PendingDecision,
             Some(Reason::Degraded | Reason::HealthUnknown) => Self::Degraded,
             Some(Reason::Progressing | Reason::DependencyNotReady | Reason::Deleting) => Self::Progressing,
             _ => Self::Failing,
@@ -80,6 +88,7 @@ impl SyncState {
             Self::Drifted => "OutOfSync",
             Self::Progressing => "Progressing",
             Self::Starting => "Starting",
+            Self::Held => "Held",
             Self::Suspended => "Suspended",
             Self::Synced => "Synced",
         }
@@ -99,6 +108,7 @@ impl SyncState {
             Self::Drifted => "the cluster differs from Git, and drift is only reported",
             Self::Progressing => "is being applied",
             Self::Starting => "not reconciled yet",
+            Self::Held => "held at a revision that a user chose",
             Self::Suspended => "suspended by a user",
             Self::Synced => "the cluster matches Git",
         }
@@ -117,6 +127,10 @@ pub fn advice(reason: Reason, sync: &SyncName) -> Option<Cow<'static, str>> {
         return Some(Cow::Owned(format!(
             "The repository is not polled and nothing is applied until you run: {command}"
         )));
+    }
+    if reason == Reason::RevisionHeld {
+        let command = format!("moorline release {} -n {}", sync.name, sync.namespace);
+        return Some(Cow::Owned(format!("Newer commits are not applied until you run: {command}")));
     }
     Some(Cow::Borrowed(match reason {
         Reason::ManifestInvalid => {
@@ -196,6 +210,7 @@ mod tests {
             ("Progressing", SyncState::Progressing),
             ("ManifestInvalid", SyncState::Failing),
             ("RolledBack", SyncState::Failing),
+            ("RevisionHeld", SyncState::Held),
             ("Unreachable", SyncState::Failing),
         ] {
             check(&[("Ready", "False", reason)], false, expect);

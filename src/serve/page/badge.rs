@@ -18,6 +18,7 @@ pub(crate) fn sync_style(state: SyncState) -> (&'static str, &'static str) {
         SyncState::Drifted => ("ask", "≠"),
         SyncState::Progressing => ("busy", "…"),
         SyncState::Starting => ("busy", "○"),
+        SyncState::Held => ("rest", "■"),
         SyncState::Suspended => ("rest", "‖"),
         SyncState::Synced => ("good", "✓"),
     }

@@ -172,6 +172,7 @@ pub(crate) fn sync_states() -> Vec<(&'static str, &'static str)> {
         SyncState::Drifted => ("outofsync", "out of sync"),
         SyncState::Progressing => ("progressing", "progressing"),
         SyncState::Starting => ("starting", "starting"),
+        SyncState::Held => ("held", "held"),
         SyncState::Suspended => ("suspended", "suspended"),
         SyncState::Synced => ("synced", "synced"),
     });

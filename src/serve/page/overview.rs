@@ -43,12 +43,13 @@ fn verdict(html: &mut Html, board: &StatusBoard, now: Timestamp) {
     let all = board.cards.len();
     let amiss = count(SyncState::needs_attention);
     let busy = count(|state| matches!(state, SyncState::Progressing | SyncState::Starting));
-    let resting = count(|state| state == SyncState::Suspended);
+    let resting = count(|state| matches!(state, SyncState::Suspended | SyncState::Held));
+    let rests = if count(|state| state == SyncState::Held) == 0 { "suspended" } else { "suspended or held" };
     let (class, sign, verdict) = match (all, amiss, busy, resting) {
         (0, _, _, _) => ("rest", "○", "There are no Syncs yet".to_owned()),
         (_, 0, 0, 0) => ("good", "✓", "Everything is synced".to_owned()),
-        (all, 0, 0, resting) if all == resting => ("rest", "‖", "Everything is suspended".to_owned()),
-        (_, 0, 0, resting) => ("good", "✓", format!("Everything is synced; {resting} suspended")),
+        (all, 0, 0, resting) if all == resting => ("rest", "‖", format!("Everything is {rests}")),
+        (_, 0, 0, resting) => ("good", "✓", format!("Everything is synced; {resting} {rests}")),
         (_, 0, busy, _) => ("busy", "…", format!("{} progressing", syncs_are(busy))),
         (all, 1, _, _) => ("bad", "!", format!("1 of {} needs attention", counted(all, "Sync"))),
         (all, amiss, _, _) => ("bad", "!", format!("{amiss} of {} need attention", counted(all, "Sync"))),

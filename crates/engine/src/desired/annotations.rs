@@ -121,6 +121,9 @@ impl<P: Fn(&str, &str) -> SourcePosition> AnnotationReader<'_, P> {
         let of_syncs = [
             api::APPROVE_ANNOTATION,
             api::DELETION_ANNOTATION,
+            api::HOLD_BY_ANNOTATION,
+            api::HOLD_REASON_ANNOTATION,
+            api::HOLD_REVISION_ANNOTATION,
             api::MOVES_TO_ANNOTATION,
             api::REQUEST_ANNOTATION,
         ];

@@ -1,0 +1,98 @@
+//! Holds a Sync at the revision that a person chose, with annotations of the Sync.
+//!
+//! In: the annotations, the newest revision, and the revision that is held so far. Out: the target of
+//! the next reconcile, and its result. The chosen revision is verified with the keys of today, and
+//! need not descend from any other. While it cannot be fetched, trusted or rendered, the revision
+//! before it stays.
+
+use super::super::chance;
+use super::super::memory::SyncMemory;
+use super::Reconciler;
+use super::depends_on::waits_for_nothing;
+use super::held_revision::{HeldRender, ReconcileTarget};
+use super::reconcile_run::ReconcileRun;
+use crate::api::{HOLD_REVISION_ANNOTATION, RevisionHold};
+use crate::clock;
+use crate::controller::reconcile::refused_commit::refuse;
+use crate::controller::spec::ValidatedSpec;
+use crate::controller::status::reconcile_result::{ReconcileResult, RefusedUpdate};
+use crate::report::{ErrorCause, ReconcileError};
+use crate::source::{ObjectHash, Reference, Revision};
+
+/// Returns the target of the next reconcile, while a person holds the Sync at a revision.
+pub(super) fn chosen_target(
+    worker: &Reconciler,
+    hold: &RevisionHold,
+    held: Option<Box<HeldRender>>,
+) -> ReconcileTarget {
+    waits_for_nothing(worker);
+    let newest = worker.revision.clone();
+    if let Some(revision) = chosen_revision(hold, &worker.order.valid_spec, newest.as_ref()) {
+        return ReconcileTarget::Hold { revision, newest };
+    }
+    let message = format!(
+        "{HOLD_REVISION_ANNOTATION} is {:?}, which is neither a revision nor a commit: write one of status.history",
+        hold.revision
+    );
+    let (cause, problems) = (ErrorCause::Input("HoldInvalid"), Vec::new());
+    let reconcile_error = ReconcileError { cause, message, problems, permanent: true };
+    let Some(held) = held else { return ReconcileTarget::Nothing(reconcile_error) };
+    let (newer, reconcile_error) = (Some("the chosen revision".into()), Some(reconcile_error));
+    let refused = RefusedUpdate { revision: None, newer, was_tried: false, reconcile_error };
+    ReconcileTarget::Keep { held, refused }
+}
+
+/// Returns the revision that the annotation names. A commit alone gets the name of the branch or
+/// tag of the spec, and the version of the chart that is the newest.
+fn chosen_revision(
+    hold: &RevisionHold,
+    valid_spec: &ValidatedSpec,
+    newest: Option<&Revision>,
+) -> Option<Revision> {
+    let reference = &valid_spec.reference;
+    let text = match (ObjectHash::parse(&hold.revision), reference) {
+        (Some(commit), Reference::Branch(name) | Reference::Tag(name)) => format!("{name}@{commit}"),
+        _ => hold.revision.clone(),
+    };
+    let chosen = Revision::parse(&text, None, reference)?;
+    let is_asked = valid_spec.chart.as_ref().is_some_and(|chart| chart.pinned().is_none());
+    let chart = chosen.chart.filter(|_| is_asked);
+    let chart = chart.or_else(|| newest.filter(|_| is_asked).and_then(|newest| newest.chart.clone()));
+    // A tag that is known is verified as the newest one is.
+    let known = newest.filter(|newest| (newest.commit, &newest.name) == (chosen.commit, &chosen.name));
+    Some(Revision { chart, tag: known.and_then(|newest| newest.tag), ..chosen })
+}
+
+impl ReconcileRun {
+    /// Applies the chosen revision; if that is not possible, keeps the held one.
+    pub(super) async fn hold(
+        &self,
+        memory: &mut SyncMemory,
+        (revision, newest): (Revision, Option<Revision>),
+        held: Option<HeldRender>,
+    ) -> (ReconcileResult, Option<HeldRender>) {
+        let revision = self.with_tag_object(revision).await;
+        let target = (revision.clone(), Some(newest.unwrap_or_else(|| revision.clone())));
+        let (report, kept) = self.apply(memory, target.clone(), held.clone()).await;
+        let is_rendered = report.held.is_some() || report.refused.is_some();
+        let reconcile_error = report.reconcile_error.clone().filter(|_| !report.stopped && !is_rendered);
+        let is_other = held.as_ref().is_some_and(|held| held.revision != revision);
+        let (Some(reconcile_error), true) = (reconcile_error, is_other) else { return (report, kept) };
+        // It was not fetched, or is not trusted: until the next attempt the other one is kept.
+        let (moment, pauses) = ((self.context.now(), chance()), self.context.pauses());
+        refuse(memory, (&revision, self.order.spec_revision), reconcile_error, moment, pauses);
+        self.apply(memory, target, held).await
+    }
+
+    /// Adds the tag object, where the tag has to be signed and still names this commit.
+    async fn with_tag_object(&self, revision: Revision) -> Revision {
+        let is_verified = self.order.keys.is_some() && revision.tag.is_none();
+        let name = revision.name.strip_prefix("refs/tags/").filter(|_| is_verified);
+        let Some(tag) = name.and_then(|name| Reference::tag(name).ok()) else { return revision };
+        let by = clock::now() + self.order.valid_spec.timeout;
+        match self.order.repository.resolve(&tag, by).await {
+            Ok(found) if found.commit == revision.commit => Revision { tag: found.tag, ..revision },
+            Ok(_) | Err(_) => revision,
+        }
+    }
+}
