@@ -1,4 +1,4 @@
-//! What a status says while a person holds the Sync at a revision.
+//! Adds to a status that a person holds the Sync at a revision.
 //!
 //! In: a verdict, and the hold. Out: the verdict with the person and the reason in its message. A
 //! Sync is not ready while it is held at another revision than the newest one.

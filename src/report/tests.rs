@@ -678,7 +678,7 @@ fn a_held_sync_says_at_which_revision_by_whom_and_why() {
     let now = status(&SyncStatus::default(), &behind);
     assert_eq!(now.history[0].result, "Applied");
     assert!(!now.conditions.iter().any(|it| it.type_ == "Reconciling" || it.type_ == "Stalled"));
-    // What a person chose has precedence over an earlier rollback.
+    // The choice of a person has precedence over an earlier rollback.
     let rejected =
         RolledBackRevision { revision: "main@2".into(), held: "main@0".into(), why: "it is unwell".into() };
     let (_, reason, _) = told(&StatusInputs { rejected: Some(&rejected), ..behind.clone() });

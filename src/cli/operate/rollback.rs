@@ -1,4 +1,4 @@
-//! `moorline rollback` and `moorline release`: hold a Sync at a revision of its history, and end that.
+//! `moorline rollback` and `moorline release`: hold a Sync at a revision, and end that.
 
 use anyhow::bail;
 use clap::Args;

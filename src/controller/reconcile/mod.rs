@@ -116,6 +116,8 @@ pub(crate) struct ReconcileContext<'a> {
     /// Newest revision of the repository. It differs from `revision` while the newest commit is
     /// refused or rolled back, and an older one is held.
     pub(crate) newest: &'a Revision,
+    /// A person holds the Sync at a revision: it does not follow the newest one.
+    pub(crate) is_chosen: bool,
     pub(crate) stop: &'a CancelFlag,
     /// Ends the reconcile while its commit is not rendered yet; `None` if no other revision is
     /// held.

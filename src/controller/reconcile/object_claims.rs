@@ -35,7 +35,9 @@ pub(super) async fn publish(
 
 /// Publishes the rendered commit to the Syncs of the same repository, which may wait for it.
 fn publish_rendered(inputs: &ReconcileContext<'_>) {
-    let (held, newest) = (inputs.revision.commit, inputs.newest.commit);
+    let held = inputs.revision.commit;
+    // A Sync that is held at a revision publishes its newest commit as evidence only.
+    let newest = if inputs.is_chosen { held } else { inputs.newest.commit };
     inputs.context.peers.set_rendered(inputs.owner, inputs.spec_revision, held, newest);
 }
 

@@ -1,9 +1,9 @@
 //! Holds a Sync at the revision that a person chose, with annotations of the Sync.
 //!
-//! In: the annotations, the newest revision, and the revision that is held so far. Out: the target of
-//! the next reconcile, and its result. The chosen revision is verified with the keys of today, and
-//! need not descend from any other. While it cannot be fetched, trusted or rendered, the revision
-//! before it stays.
+//! In: the annotations, the newest revision, and the revision that is held so far. Out: the target
+//! of the next reconcile, and its result. The chosen revision is verified with the keys of today,
+//! and need not descend from any other. While it cannot be fetched, trusted or rendered, the
+//! revision before it stays.
 
 use super::super::chance;
 use super::super::memory::SyncMemory;
@@ -40,6 +40,11 @@ pub(super) fn chosen_target(
     let (newer, reconcile_error) = (Some("the chosen revision".into()), Some(reconcile_error));
     let refused = RefusedUpdate { revision: None, newer, was_tried: false, reconcile_error };
     ReconcileTarget::Keep { held, refused }
+}
+
+/// True if a person holds the Sync at a revision with other files than the newest one.
+pub(super) fn is_behind_newest(target: &ReconcileTarget) -> bool {
+    matches!(target, ReconcileTarget::Hold { revision, newest: Some(newest) } if !newest.has_same_files(revision))
 }
 
 /// Returns the revision that the annotation names. A commit alone gets the name of the branch or
@@ -93,6 +98,35 @@ impl ReconcileRun {
         match self.order.repository.resolve(&tag, by).await {
             Ok(found) if found.commit == revision.commit => Revision { tag: found.tag, ..revision },
             Ok(_) | Err(_) => revision,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::source::Address;
+
+    #[test]
+    fn a_revision_or_a_commit_is_chosen() {
+        let commit = "1f0c".repeat(10);
+        let chosen = |reference: Reference, text: &str| {
+            let address = Address::remote("https://host/path").unwrap();
+            let valid_spec = ValidatedSpec::plain(address, reference, "", "shop", Duration::from_secs(30));
+            let hold = RevisionHold { revision: text.to_owned(), ..RevisionHold::default() };
+            chosen_revision(&hold, &valid_spec, None).map(|revision| revision.to_string())
+        };
+        let branch = || Reference::branch("main").unwrap();
+        let (main, tag) = (format!("main@{commit}"), format!("v1.0.0@{commit}"));
+        assert_eq!(chosen(branch(), &main), Some(main.clone()));
+        assert_eq!(chosen(branch(), &commit), Some(main.clone()));
+        assert_eq!(chosen(Reference::tag("v1.0.0").unwrap(), &commit), Some(tag.clone()));
+        assert_eq!(chosen(Reference::Semver(">=1.0".parse().unwrap()), &tag), Some(tag));
+        assert_eq!(chosen(Reference::Head, &commit), Some(commit.clone()));
+        for wrong in ["main", "1f0c1f0c", "main@1f0c1f0c", "../x", ""] {
+            assert_eq!(chosen(branch(), wrong), None, "{wrong}");
         }
     }
 }

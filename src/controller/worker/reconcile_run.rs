@@ -73,6 +73,7 @@ impl ReconcileRun {
             followed: &self.followed,
             revision,
             newest: revision,
+            is_chosen: self.order.hold.is_some(),
             stop: &self.stop,
             yield_flag: None,
         }
@@ -123,7 +124,9 @@ impl ReconcileRun {
         let Some(held) = held else { return (ReconcileResult::default(), None) };
         let (mut report, held) = self.keep(memory, held, refused).await;
         // The files of the held revision are known now, and so is the difference of the newest one.
-        self.tell_unrendered(memory, &revision).await;
+        if self.order.hold.is_none() {
+            self.tell_unrendered(memory, &revision).await;
+        }
         self.describe(&revision, is_refused, &mut report).await;
         (report, held)
     }

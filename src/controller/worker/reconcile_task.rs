@@ -6,6 +6,7 @@ use futures::future::FutureExt as _;
 
 use super::super::memory::SyncMemory;
 use super::super::schedule::{ReconcileOutcome, ScheduleEvent, Uptime};
+use super::chosen_revision::is_behind_newest;
 use super::depends_on::{is_put_off, is_waiting, publish_applied, waiting_reason, waits_for_nothing};
 use super::health::examine;
 use super::held_revision::{HeldRender, ReconcileTarget, held, holds, says_lost, target};
@@ -139,7 +140,9 @@ pub(super) fn start_reconcile(worker: &mut Reconciler) {
     // A commit that waits for something which may come at any moment may claim objects that
     // other Syncs release.
     let lacks = worker.order.refused.as_ref().is_some_and(|reconcile_error| !reconcile_error.permanent);
-    let waiting = worker.revision.clone().filter(|newest| lacks || is_put_off(worker, newest));
+    let is_held_back = is_behind_newest(&target);
+    let waiting =
+        worker.revision.clone().filter(|newest| lacks || is_held_back || is_put_off(worker, newest));
     let target = match target {
         ReconcileTarget::Nothing(reconcile_error) => {
             let report = ReconcileResult {

@@ -177,3 +177,36 @@ async fn a_parent_that_manages_the_sync_leaves_the_hold_in_place() {
     until_held(&scene, &first).await;
     assert_eq!(scene.values().await, [("a".to_owned(), "1".to_owned())].into());
 }
+
+#[tokio::test]
+async fn an_object_that_moves_to_a_held_sync_waits_for_it() {
+    let Some(scene) = Scene::new("hold-moves").await else { return };
+    let first = scene.push(&[file("left/a", "1"), file("left/b", "1"), file("shop/c", "1")]);
+    let _daemon = scene.daemon();
+    for name in ["left", "shop"] {
+        scene.sync(name, json!({"path": name})).await;
+        scene.until_ready(name, &first).await;
+    }
+    annotate(&scene, json!({HOLD: format!("main@{first}")})).await;
+    until("the hold is told", async || {
+        scene.status("shop", "/revision/chosen/revision").await.as_str().map(str::to_owned)
+    })
+    .await;
+    let before = scene.versions().await;
+    scene.work.git(&["mv", "left/a.json", "shop/a.json"]);
+    let moved = scene.push(&[file("left/b", "2")]);
+    for name in ["left", "shop"] {
+        scene.nudge(name, "moved").await;
+    }
+    let rest = [file("a", "1"), file("b", "2"), file("c", "1")];
+    scene.until_values(&rest, "the other Sync applies the commit").await;
+    scene.settle().await;
+    tokio::time::sleep(QUIET_TIME).await;
+    until_held(&scene, &first).await;
+    assert_eq!(scene.versions().await["a"].0, before["a"].0, "it is not deleted");
+    annotate(&scene, json!({HOLD: null})).await;
+    scene.until_ready("shop", &moved).await;
+    scene.until_ready("left", &moved).await;
+    scene.until_values(&rest, "it is handed over").await;
+    assert_eq!(scene.versions().await["a"].0, before["a"].0, "it is handed over");
+}

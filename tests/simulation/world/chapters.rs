@@ -41,11 +41,12 @@ pub(crate) enum Chapter {
     BesideBroken,
     HookRuns,
     IsTold,
+    HeldByHand,
 }
 
 impl Chapter {
     /// Every chapter.
-    pub(crate) const ALL: [Self; 11] = [
+    pub(crate) const ALL: [Self; 12] = [
         Self::BrokenForEver,
         Self::CrashBeforeBroken,
         Self::PruneWhileRefused,
@@ -57,6 +58,7 @@ impl Chapter {
         Self::BesideBroken,
         Self::HookRuns,
         Self::IsTold,
+        Self::HeldByHand,
     ];
 
     /// Its name.
@@ -73,6 +75,7 @@ impl Chapter {
             Self::BesideBroken => "end: beside a broken Sync",
             Self::HookRuns => "end: a hook runs",
             Self::IsTold => "end: what happened is told",
+            Self::HeldByHand => "end: held by a person",
         }
     }
 }
@@ -100,6 +103,7 @@ impl World {
             Chapter::BesideBroken => unrelated::beside_broken(self, sync, dice).await,
             Chapter::HookRuns => self.hook_runs(sync, dice).await,
             Chapter::IsTold => self.is_told(sync, dice).await,
+            Chapter::HeldByHand => self.held_by_hand(sync, dice).await,
         };
         told.map_err(|wrong| format!("{chapter:?} of Sync {sync}: {wrong}\n{}", self.statuses()))
     }

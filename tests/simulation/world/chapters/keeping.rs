@@ -5,12 +5,14 @@
 
 use std::time::Duration;
 
+use moorline::api::HOLD_REVISION_ANNOTATION;
 use moorline::controller::CacheKind;
 use moorline::sandbox::FaultRates;
+use serde_json::json;
 use tokio::time::sleep;
 
 use super::super::{Act, Dice, World};
-use super::{LONG, OVER_BUDGET, SOON};
+use super::{LONG, OVER_BUDGET, PLACE, SOON};
 
 impl World {
     /// The newest commit is broken for ever. Objects are edited and deleted by hand, once beside a daemon that runs, once
@@ -86,6 +88,40 @@ impl World {
         self.are_there(&left_out, "the approval was given before the newest commit was refused")?;
         self.approve(sync);
         self.are_gone(&left_out, SOON).await
+    }
+
+    /// A person holds the Sync at its revision, and other commits follow. Nothing else is applied, also by daemons that begin
+    /// or have lost what they remember, until the Sync is released.
+    pub(super) async fn held_by_hand(&mut self, sync: usize, dice: &mut Dice) -> Result<(), String> {
+        let name = self.charges[sync].name();
+        let Some(commit) = self.held.of(&name) else { return Ok(()) };
+        let (before, mut newest) = (self.charges[sync].holding(), self.charges[sync].holding());
+        let place = format!("{PLACE}/{name}");
+        let hold =
+            |commit: Option<&str>| json!({"metadata": {"annotations": {HOLD_REVISION_ANNOTATION: commit}}});
+        self.sandbox.merge(&place, &hold(Some(&commit)), "person").map_err(|error| format!("{error:?}"))?;
+        self.waits(Duration::from_secs(10)).await?;
+        for round in 0..3 {
+            self.charges[sync].holds_again(&newest);
+            self.changes_all(sync);
+            newest = self.charges[sync].holding();
+            self.charges[sync].holds_again(&before);
+            match round {
+                1 => self.crash_all(),
+                2 => self.forgets(dice),
+                _ => {}
+            }
+            self.keep_running();
+            self.meddles_with(sync, dice);
+            self.waits(Duration::from_secs(60)).await?;
+            self.is_reached(SOON).await?;
+            if self.held.of(&name).as_ref() != Some(&commit) {
+                return Err(format!("{:?} is held, and not {commit}", self.held.of(&name)));
+            }
+        }
+        self.sandbox.merge(&place, &hold(None), "person").map_err(|error| format!("{error:?}"))?;
+        self.charges[sync].holds_again(&newest);
+        self.is_reached(SOON).await
     }
 
     /// Something that is only remembered is lost.
