@@ -12,6 +12,7 @@ pub(crate) mod release;
 pub(crate) mod rendered;
 pub(crate) mod rights;
 pub(crate) mod values;
+pub(crate) mod verbs;
 
 use std::time::Duration;
 

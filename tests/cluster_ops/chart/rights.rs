@@ -15,8 +15,8 @@ const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 
 /// Every right is used but these, and why not.
 fn excuse(verb: &str, rule: &Value) -> Option<&'static str> {
-    if verb == "own" {
-        return Some("the policy on field managers asks for it");
+    if ["own", "sync", "suspend", "approve", "rollback"].contains(&verb) {
+        return Some("the policies on field managers and on verbs ask for it");
     }
     let watches = rule["verbs"].as_array().is_some_and(|verbs| verbs.contains(&json!("watch")));
     (verb == "list" && watches).then_some("a watch lists first where the server does not stream lists")

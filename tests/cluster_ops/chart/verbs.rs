@@ -1,0 +1,163 @@
+//! The verbs on Syncs: who may request, suspend, approve and roll back, beside `patch`. Every person tries every write on
+//! the real API server.
+
+use serde_json::{Value, json};
+
+use super::release::Release;
+use moorline_test_support::daemon::until;
+use moorline_test_support::rest::{rule, user};
+
+/// Writes by the verb that they take; without one, `patch` is enough.
+const WRITES: [(&str, &str, &str); 9] = [
+    ("sync", "requested-at", r#"{"metadata": {"annotations": {"moorline.dev/requested-at": "now"}}}"#),
+    ("approve", "approve", r#"{"metadata": {"annotations": {"moorline.dev/approve": "abc"}}}"#),
+    (
+        "rollback",
+        "hold-revision",
+        r#"{"metadata": {"annotations": {"moorline.dev/hold-revision": "main@1"}}}"#,
+    ),
+    ("rollback", "hold-revision", r#"{"metadata": {"annotations": {"moorline.dev/hold-reason": "slow"}}}"#),
+    ("rollback", "hold-revision", r#"{"metadata": {"annotations": {"moorline.dev/hold-by": null}}}"#),
+    ("suspend", "spec.suspend", r#"{"spec": {"suspend": true}}"#),
+    ("suspend", "spec.suspend", r#"{"spec": {"suspend": false}}"#),
+    ("", "", r#"{"spec": {"interval": "1m", "suspend": null}}"#),
+    ("", "", r#"{"metadata": {"labels": {"a": "b"}}, "status": {"heldBy": "x"}}"#),
+];
+
+const VERBS: [&str; 4] = ["sync", "suspend", "approve", "rollback"];
+
+/// A merge patch of a Sync as this person, which changes nothing: the refusal, if it is refused.
+async fn write(release: &Release, who: &str, name: &str, patch: &str) -> Result<(), String> {
+    let path = release.path("moorline.dev/v1alpha1", &format!("syncs/{name}?dryRun=All"));
+    let request = http::Request::patch(path)
+        .header("Content-Type", "application/merge-patch+json")
+        .header("Impersonate-User", who)
+        .body(patch.as_bytes().to_vec())
+        .expect("a literal request");
+    match release.admin.request_text(request).await {
+        Ok(_) => Ok(()),
+        Err(kube::Error::Api(status)) => Err(status.message.clone()),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// Creates the Syncs: one that is as new, one that is suspended, and one that is held.
+async fn create_syncs(release: &Release) {
+    let syncs = release.path("moorline.dev/v1alpha1", "syncs");
+    let held = json!({"moorline.dev/hold-revision": "main@0", "moorline.dev/hold-by": "eve"});
+    for (name, suspend, annotations) in
+        [("plain", false, json!({})), ("resting", true, json!({})), ("held", false, held)]
+    {
+        let sync = json!({
+            "apiVersion": "moorline.dev/v1alpha1", "kind": "Sync",
+            "metadata": {"name": name, "annotations": annotations},
+            "spec": {"source": {"git": {"url": release.url()}}, "suspend": suspend},
+        });
+        release.create(&syncs, sync).await.expect("a Sync");
+    }
+}
+
+/// Gives a person rights in the namespace.
+async fn grant(release: &Release, who: &str, rules: Value) {
+    let rbac = "rbac.authorization.k8s.io/v1";
+    let role = json!({"apiVersion": rbac, "kind": "Role", "metadata": {"name": who}, "rules": rules});
+    let binding = json!({
+        "apiVersion": rbac, "kind": "RoleBinding", "metadata": {"name": who}, "subjects": [user(who)],
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": who},
+    });
+    for (resource, object) in [("roles", role), ("rolebindings", binding)] {
+        release.create(&release.path(rbac, resource), object).await.expect("a right");
+    }
+}
+
+/// The Sync that a write changes.
+fn written(patch: &str) -> &'static str {
+    match () {
+        () if patch.contains("hold-by") => "held",
+        () if patch.contains("false") => "resting",
+        () => "plain",
+    }
+}
+
+#[tokio::test]
+async fn each_act_on_a_sync_takes_its_verb() {
+    let Some(release) = Release::new("verbs").await else { return };
+    release.helm(&["install", "moorline", release.chart()]).expect("it is installed");
+    create_syncs(&release).await;
+    let patch = rule("moorline.dev", &["syncs"], &["get", "patch"]);
+    // A person for each verb, one with none, and one with all on another Sync.
+    grant(&release, "none", json!([patch])).await;
+    for verb in VERBS {
+        let his = rule("moorline.dev", &["syncs"], &[verb]);
+        grant(&release, verb, json!([patch, his])).await;
+    }
+    let mut other = rule("moorline.dev", &["syncs"], &VERBS);
+    other["resourceNames"] = json!(["another"]);
+    grant(&release, "elsewhere", json!([patch, other])).await;
+    let daemon = format!("system:serviceaccount:{}:moorline", release.namespace);
+    until("the policy is in force", async || {
+        write(&release, "none", "plain", WRITES[0].2).await.is_err().then_some(())
+    })
+    .await;
+
+    for who in [&["none", "elsewhere", &*daemon][..], &VERBS].concat() {
+        for (verb, field, patch) in WRITES {
+            let answer = write(&release, who, written(patch), patch).await;
+            let may = verb.is_empty() || who == verb || who == daemon;
+            match answer {
+                Ok(()) => assert!(may, "{who} may not: {patch}"),
+                Err(refused) => {
+                    let takes = format!("{field} takes the verb {verb} on syncs.moorline.dev");
+                    assert!(!may && refused.contains(&takes) && refused.contains(who), "{who}: {refused}");
+                }
+            }
+        }
+    }
+    // Nobody but the daemon writes the name of somebody else.
+    let by = |name: &str| json!({"metadata": {"annotations": {"moorline.dev/hold-by": name}}}).to_string();
+    let refused = write(&release, "rollback", "plain", &by("ada")).await.expect_err("the name of another");
+    assert!(refused.contains("is the name of whoever writes it, and rollback is not ada"), "{refused}");
+    write(&release, "rollback", "plain", &by("rollback")).await.expect("his own name");
+    write(&release, &daemon, "plain", &by("ada")).await.expect("the daemon, for somebody");
+    release.helm(&["upgrade", "moorline", release.chart(), "--set", "admission.verbs=false"]).expect("off");
+    until("the policy is gone", async || write(&release, "none", "plain", WRITES[1].2).await.ok()).await;
+    release.end().await;
+}
+
+#[tokio::test]
+async fn people_with_the_roles_of_kubernetes_may_act() {
+    let Some(release) = Release::new("people").await else { return };
+    release.helm(&["install", "moorline", release.chart()]).expect("it is installed");
+    let may = async |role: &str, verb: &str| -> bool {
+        let binding = json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": role},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
+            "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": role}],
+        });
+        let _ = release.create(&release.path("rbac.authorization.k8s.io/v1", "rolebindings"), binding).await;
+        let review = json!({
+            "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
+            "spec": {"user": role, "resourceAttributes": {"namespace": release.namespace, "verb": verb,
+                "group": "moorline.dev", "resource": "syncs", "name": "shop"}},
+        });
+        let path = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
+        let answer: Value = release.create(path, review).await.expect("an answer");
+        answer["status"]["allowed"] == true
+    };
+    until("the roles are aggregated", async || may("admin", "rollback").await.then_some(())).await;
+    for (verb, expect) in [
+        ("get", [true, true, true]),
+        ("sync", [false, true, true]),
+        ("suspend", [false, true, true]),
+        ("approve", [false, false, true]),
+        ("rollback", [false, false, true]),
+        ("own", [false, false, false]),
+        ("create", [false, false, false]),
+        ("patch", [false, false, false]),
+    ] {
+        for (role, expect) in ["view", "edit", "admin"].into_iter().zip(expect) {
+            assert_eq!(may(role, verb).await, expect, "{role} {verb}");
+        }
+    }
+    release.end().await;
+}
