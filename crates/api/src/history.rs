@@ -12,6 +12,20 @@ use serde::{Deserialize, Serialize};
 /// Maximum number of history entries in a status.
 pub const MAX_HISTORY: usize = 10;
 
+/// A revision that a person chose, with moorline.dev/hold-revision.
+#[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Default, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct ChosenRevision {
+    /// The value of the annotation: a revision, or a commit.
+    pub revision: String,
+    /// The person, from moorline.dev/hold-by.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub by: String,
+    /// The reason, from moorline.dev/hold-reason.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+}
+
 /// A revision and its outcome.
 #[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, PartialEq)]
 #[serde(rename_all = "camelCase")]

@@ -76,7 +76,7 @@ pub use health::{HealthRule, HealthSpec};
 #[cfg(feature = "crd")]
 pub use helm::{ChartSource, HelmSpec, HelmValuesFrom};
 #[cfg(feature = "crd")]
-pub use history::{ChangeCounts, HistoryEntry, MAX_HISTORY};
+pub use history::{ChangeCounts, ChosenRevision, HistoryEntry, MAX_HISTORY};
 pub use hold::{HOLD_BY_ANNOTATION, HOLD_REASON_ANNOTATION, HOLD_REVISION_ANNOTATION, RevisionHold};
 #[cfg(feature = "crd")]
 pub use identity::{CloudProvider, GitProvider};
@@ -94,8 +94,8 @@ pub use source_mount::{AppliedMount, MAX_MOUNTS, SourceMount};
 pub use spec_hash::{CanonicalForm, SpecHash};
 #[cfg(feature = "crd")]
 pub use status::{
-    Approval, ChosenRevision, ConditionType, ContestedField, FinishedObject, HeldRevision, ObjectCounts,
-    Reason, Revisions, Scope, StatusProblem, SyncStatus,
+    Approval, ConditionType, ContestedField, FinishedObject, HeldRevision, ObjectCounts, Reason, Revisions,
+    Scope, StatusProblem, SyncStatus,
 };
 #[cfg(feature = "crd")]
 pub use substitute::{SubstituteSpec, ValuesFrom, ValuesKind, VariableText};

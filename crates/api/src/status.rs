@@ -13,7 +13,7 @@ use serde::de::value::StrDeserializer;
 use serde::{Deserialize, Serialize};
 
 use super::SpecHash;
-use super::history::HistoryEntry;
+use super::history::{ChosenRevision, HistoryEntry};
 use super::revision_text::AppliedChart;
 use super::source_mount::AppliedMount;
 
@@ -167,20 +167,6 @@ pub struct HeldRevision {
     /// The bytes of memory that its objects take. A daemon that starts reserves them before it renders anything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
-}
-
-/// A revision that a person chose, with moorline.dev/hold-revision.
-#[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Default, PartialEq, Eq)]
-#[serde(rename_all = "camelCase")]
-pub struct ChosenRevision {
-    /// The value of the annotation: a revision, or a commit.
-    pub revision: String,
-    /// The person, from moorline.dev/hold-by.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub by: String,
-    /// The reason, from moorline.dev/hold-reason.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub reason: String,
 }
 
 /// Numbers of objects.
