@@ -269,6 +269,7 @@ fn full_status() -> SyncStatus {
         observed_generation: Some(1),
         conditions: vec![serde_json::from_value(condition).expect("a condition")],
         revision: Some(Revisions {
+            chosen: None,
             chart: None,
             mounts: Vec::new(),
             rejected: None,

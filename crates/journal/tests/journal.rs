@@ -78,7 +78,7 @@ fn a_chain_goes_on_across_restarts_rotations_and_daemons() {
     let head = run(&other, Some(head), 1);
     let head = run(&file, Some(head), 2);
     assert_eq!(head.seq, 10);
-    let found = verified(&[file.clone(), other.clone(), old.clone()], Some(head));
+    let found = verified(&[file.clone(), other, old.clone()], Some(head));
     assert_eq!((found.lines, found.first, found.head, found.branches.len()), (10, 1, head, 0));
     assert!(problem(&[file.clone(), old], None).contains("line 7 before it is missing"));
     assert_eq!(verified(&[file], None).first, 8, "older files may be gone");
@@ -109,7 +109,7 @@ fn a_torn_last_line_is_named_and_the_chain_goes_on() {
     for cut in [last + 1, last + 20, whole.len() - 2, whole.len() - 1] {
         std::fs::write(&file, &whole[..cut]).unwrap();
         let head = run(&file, None, 1);
-        let found = verified(&[file.clone()], Some(head));
+        let found = verified(std::slice::from_ref(&file), Some(head));
         let is_whole = cut == whole.len() - 1;
         assert_eq!(
             (found.torn.len(), found.lines),
@@ -121,7 +121,7 @@ fn a_torn_last_line_is_named_and_the_chain_goes_on() {
         if !is_whole {
             let only: String = text.lines().take(4).map(|line| format!("{line}\n")).collect();
             std::fs::write(&file, only).unwrap();
-            assert!(problem(&[file.clone()], None).contains("journal:4: it is not"), "{cut}");
+            assert!(problem(std::slice::from_ref(&file), None).contains("journal:4: it is not"), "{cut}");
         }
     }
 }
@@ -142,7 +142,7 @@ fn lines_after_the_anchor_of_a_killed_daemon_stay_as_a_branch() {
         flush(&journal);
     }
     std::fs::write(&file, &*page.0.lock().unwrap()).unwrap();
-    let found = verified(&[file.clone()], anchor);
+    let found = verified(std::slice::from_ref(&file), anchor);
     assert_eq!((found.lines, found.head.seq), (6, 5));
     assert_eq!(found.branches.iter().map(|place| place.line).collect::<Vec<_>>(), [4]);
 }
@@ -155,7 +155,7 @@ fn every_edit_of_a_file_is_found_and_named() {
     let text = std::fs::read_to_string(&file).unwrap();
     let check = |lines: Vec<String>, expect: &str| {
         std::fs::write(&file, lines.iter().map(|line| format!("{line}\n")).collect::<String>()).unwrap();
-        let found = problem(&[file.clone()], Some(head));
+        let found = problem(std::slice::from_ref(&file), Some(head));
         assert!(found.contains(expect), "{found}, not {expect}");
     };
     let lines: Vec<String> = text.lines().map(str::to_owned).collect();
@@ -230,7 +230,7 @@ proptest! {
             std::fs::write(&file, &whole[..keep]).unwrap();
         }
         let last = run(&file, None, 1);
-        let found = verified(&[file.clone()], Some(last));
+        let found = verified(std::slice::from_ref(&file), Some(last));
         let mut readable = 0;
         read_files(&[file], |_, _| readable += 1).unwrap();
         prop_assert_eq!(found.lines, readable);

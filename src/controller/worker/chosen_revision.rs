@@ -121,7 +121,7 @@ mod tests {
         let branch = || Reference::branch("main").unwrap();
         let (main, tag) = (format!("main@{commit}"), format!("v1.0.0@{commit}"));
         assert_eq!(chosen(branch(), &main), Some(main.clone()));
-        assert_eq!(chosen(branch(), &commit), Some(main.clone()));
+        assert_eq!(chosen(branch(), &commit), Some(main));
         assert_eq!(chosen(Reference::tag("v1.0.0").unwrap(), &commit), Some(tag.clone()));
         assert_eq!(chosen(Reference::Semver(">=1.0".parse().unwrap()), &tag), Some(tag));
         assert_eq!(chosen(Reference::Head, &commit), Some(commit.clone()));

@@ -242,6 +242,8 @@ fn every_address_in_a_sync_is_judged() {
     let spec = &definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"];
     let mut found = Vec::new();
     addresses(spec, "object.spec", &mut found);
+    // An issuer is compared with a certificate; nobody contacts it.
+    found.retain(|field| !field.ends_with(".keyless.issuer"));
     found.sort();
     let expect = [
         "object.spec.render.helm.chart.url",
