@@ -133,8 +133,9 @@ fn login(source: &Value, place: &str, chart: &mut Value, draft: &mut SyncBuilder
     draft.mark_unknown_lost(spec, place, &known);
     let provider = text(spec, "/provider");
     if !["", "generic"].contains(&provider) {
-        let why =
-            format!("Flux logs in as {provider}, and Moorline by a Secret: name one in secretRef first");
+        let why = format!(
+            "Flux logs in as {provider}: name a Secret in secretRef first, or write render.helm.chart.provider of the Sync by hand"
+        );
         draft.refuse(format!("{place}.provider"), why);
     }
     let (secret, certificates) = (text(spec, "/secretRef/name"), text(spec, "/certSecretRef/name"));

@@ -120,7 +120,10 @@ pub(super) fn repository(old: &OldResource<'_>, draft: &mut SyncBuilder) {
     }
     let login = match secret {
         "" if ["", "generic"].contains(&text(spec, "/provider")) => String::new(),
-        "" => format!("Flux logs in as {}, and Moorline by a Secret", text(spec, "/provider")),
+        "" => format!(
+            "Flux logs in as {}; for Azure DevOps write source.git.provider of the Sync by hand, else",
+            text(spec, "/provider")
+        ),
         secret => format!("Flux reads the repository with the Secret {namespace}/{secret}"),
     };
     draft.url(&format!("{place}.url"), text(spec, "/url"), &login);

@@ -139,9 +139,9 @@ fn chart(old: &OldResource<'_>, draft: &mut SyncBuilder) {
                 draft.refuse(format!("{place}.valuesFiles"), why);
             }
             chart_sources::helm_repository(old, chart, draft);
-            own_repository(old, draft);
             let namespace = old.chart_source.map_or("", |source| text(source, "/metadata/namespace"));
             chart_sources::signatures(&chart["verify"], place, namespace, draft);
+            own_repository(old, draft);
         }
         kind => {
             let why = format!(
@@ -166,6 +166,9 @@ fn own_repository(old: &OldResource<'_>, draft: &mut SyncBuilder) {
         let reference = named.unwrap_or_else(|| flux_sources::chart_reference(text(&chart, "/version")));
         let secret = chart.pointer("/secretRef/name").and_then(Value::as_str);
         flux_sources::follow_chart(&url, reference, secret, draft);
+        if is_set(&chart["verify"]) {
+            draft.spec["source"]["oci"]["verify"] = chart["verify"].clone();
+        }
         if let Some(helm) = draft.spec["render"]["helm"].as_object_mut() {
             helm.remove("chart");
         }

@@ -139,7 +139,10 @@ fn login(source: &Value, draft: &mut SyncBuilder) -> Option<String> {
     );
     let provider = text(spec, "/provider");
     if !["", "generic"].contains(&provider) {
-        draft.refuse(format!("{place}.provider"), format!("Flux logs in as {provider}: {make}"));
+        draft.refuse(
+            format!("{place}.provider"),
+            format!("Flux logs in as {provider}: write source.oci.provider of the Sync by hand, or {make}"),
+        );
         return None;
     }
     if !secret.is_empty() && !certificates.is_empty() && secret != certificates {

@@ -52,14 +52,14 @@ fn parse_value(value: &str, is_text: bool) -> Result<Value, &'static str> {
         return Err("the value has a list, a backslash or a variable of Argo CD");
     }
     let is_number = value == "0" || !value.starts_with('0');
-    Ok(match value {
-        text if is_text => text.into(),
+    Ok(match &*value.to_ascii_lowercase() {
+        _ if is_text => value.into(),
         "true" => true.into(),
         "false" => false.into(),
         "null" => Value::Null,
-        text => match text.parse::<i64>() {
+        _ => match value.parse::<i64>() {
             Ok(number) if is_number => number.into(),
-            Ok(_) | Err(_) => text.into(),
+            Ok(_) | Err(_) => value.into(),
         },
     })
 }
@@ -91,6 +91,8 @@ mod tests {
         for (text, expect) in [
             ("true", json!(true)),
             ("null", Value::Null),
+            ("False", json!(false)),
+            ("TRUE", json!(true)),
             ("0", json!(0)),
             ("-12", json!(-12)),
             ("012", json!("012")),

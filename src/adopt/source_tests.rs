@@ -127,6 +127,18 @@ fn a_release_that_nothing_applies_follows_the_chart_in_its_registry() {
     assert_eq!((&spec["source"], &spec["path"]), (&json!({"oci": oci}), &json!("./web")));
     let helm = json!({"releaseName": "shop", "values": {"a": 1}});
     assert_eq!(spec["render"], json!({"type": "Helm", "helm": helm}));
+    // Its signatures are asked for in any case.
+    let verify = json!({"provider": "cosign", "secretRef": {"name": "signers"}});
+    let keys = json!({"keys": {"secretRef": {"name": "signers"}}});
+    let spec = of(
+        json!({"chartRef": {"kind": "OCIRepository", "name": "charts"}}),
+        "OCIRepository",
+        json!({"url": "oci://example.com/charts/web", "ref": {"semver": "1.x"}, "verify": verify}),
+    );
+    assert_eq!(spec["source"]["oci"]["verify"], keys);
+    let chart = json!({"spec": {"chart": "web", "version": "1.x", "sourceRef": {"kind": "HelmRepository"}, "verify": verify}});
+    let spec = of(json!({"chart": chart}), "HelmRepository", json!({"url": "oci://example.com/charts/"}));
+    assert_eq!(spec["source"]["oci"]["verify"], keys);
     for (version, reference) in [("1.2.3", json!({"tag": "1.2.3"})), ("1.x", json!({"semver": "1.x"}))] {
         let chart =
             json!({"spec": {"chart": "web", "version": version, "sourceRef": {"kind": "HelmRepository"}}});

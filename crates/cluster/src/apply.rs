@@ -250,9 +250,10 @@ impl Cluster {
         Self(self.0.clone(), self.1.clone(), self.2.clone(), Some(Arc::new(cause)))
     }
 
-    /// Returns the same cluster for writes with the same cause and another reason.
+    /// Returns the same cluster for writes with the same cause and another reason, which no
+    /// approval asked for.
     pub fn for_reason(&self, reason: Reason) -> Self {
-        self.caused_by(Entry { reason, ..self.cause() })
+        self.caused_by(Entry { reason, approval: None, ..self.cause() })
     }
 
     /// Returns the cause of the writes.

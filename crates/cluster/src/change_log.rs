@@ -140,6 +140,9 @@ impl ChangeLog {
             ApiError::Refused(refusal) => refusal.code >= 500,
             ApiError::UnknownKind(_) | ApiError::NotLeader | ApiError::Superseded => false,
         };
+        if matches!(failure, ApiError::Refused(_)) && !is_open {
+            self.unanswered(|open| open.remove(target.id));
+        }
         let is_new =
             is_open && self.unanswered(|open| open.len() < MAX_UNANSWERED && open.insert(target.id.clone()));
         is_new.then(|| unanswered(target))

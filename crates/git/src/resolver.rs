@@ -21,11 +21,8 @@ pub(super) const MAX_ADDRESSES: usize = 16;
 pub(super) enum AddressScope {
     /// All: the host is configured by a person.
     Anywhere,
-    /// Only public ones: the host is named by a server, which must not make the daemon contact its
-    /// own network.
-    Public,
-    /// Public ones, and those that the operator lists: the host is named by a registry, which may
-    /// have its tokens and its content on other servers of the same network.
+    /// Public ones, and those that the operator lists: the host is named by a server, which must
+    /// not make the daemon contact its own network.
     PublicOrListed,
 }
 
@@ -59,7 +56,6 @@ impl Resolver for SameThreadResolver {
         })?;
         let found = found.into_iter().filter(|found| match self.0 {
             AddressScope::Anywhere => true,
-            AddressScope::Public => public_address::is_public(found.ip()),
             AddressScope::PublicOrListed => {
                 public_address::is_public(found.ip()) || self.1.lists(host, found.ip())
             }

@@ -96,7 +96,7 @@ pub(super) async fn propose<'a>(
         adoption: adoption.clone(),
     };
     if adoption.refused.is_empty() {
-        match look(cluster, metrics, &sync, &mut adoption).await? {
+        match look(cluster, metrics, (&sync, gathered.tool), &mut adoption).await? {
             Err(reconcile_error) => adoption.refused.push(source_remark(&reconcile_error, wanted)),
             Ok(inspected) => {
                 let desired = &inspected.desired;
@@ -137,7 +137,7 @@ pub(super) async fn propose<'a>(
 async fn look(
     cluster: &Cluster,
     metrics: &Metrics,
-    sync: &SyncName,
+    (sync, tool): (&SyncName, Tool),
     adoption: &mut Adoption,
 ) -> anyhow::Result<Result<Inspected, ReconcileError>> {
     let allowed = AllowList::default();
@@ -146,8 +146,7 @@ async fn look(
     let (from, to) = if reference["branch"].is_string() { ("branch", "tag") } else { ("tag", "branch") };
     let is_missing =
         first.as_ref().is_err_and(|reconcile_error| reconcile_error.cause == ErrorCause::ReferenceNotFound);
-    let is_flux = adoption.sync.pointer("/spec/drift").is_none();
-    if !is_missing || is_flux || !reference[from].is_string() {
+    if !is_missing || tool != Tool::ArgoCd || !reference[from].is_string() {
         return Ok(first);
     }
     let mut other = adoption.sync.clone();

@@ -35,6 +35,7 @@ use crate::controller::reconcile::webhook_backends::{guarded, refusal};
 use crate::desired::{DesiredSet, ReplicaCount};
 use crate::fields::{FieldPath, FieldSet};
 use crate::health::may_report;
+use crate::journal::Entry;
 use crate::object::{GroupKind, ObjectId};
 use crate::observed::{InstallationRole, ManagedEntry, Observed, holds_keys};
 use crate::plan::{
@@ -262,7 +263,8 @@ impl ApplyContext<'_> {
         let Some(claimed) = self.context.peers.desired_by(to, id) else { return held() };
         let ClaimedObject { sync: other, wanted, cluster, receiving } = claimed;
         let Some(leave) = receiving.begin() else { return held() };
-        let cluster = cluster.cancelled_by(&leave.stop).caused_by(self.cluster.cause());
+        let cause = Entry { other: Some(self.owner.to_string()), ..cluster.cause() };
+        let cluster = cluster.cancelled_by(&leave.stop).caused_by(cause);
         // Fields that the other Sync ignores must not be lost with our ownership.
         if let Some(own) = self.cluster.read_observed(self.owner, |set| set.get(id)?.owned_fields()) {
             transfer_fields(self, &wanted, &own, &[]).await?;

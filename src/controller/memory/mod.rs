@@ -34,7 +34,7 @@ use crate::cluster::{Cluster, CrdChanges};
 use crate::desired::DesiredSet;
 use crate::object::{GroupKind, ObjectId};
 use crate::plan::{Deferrals, DuePlan, FailedStep, Hold, Outcome, Replacement};
-use crate::source::{Revision, SignaturePolicy, TrustedKeys};
+use crate::source::{ChartVersion, Revision, SignaturePolicy, TrustedKeys};
 use compare_failures::{CompareFailures, VerifyMethod};
 use contention::Contention;
 use field_conflicts::FieldConflicts;
@@ -67,6 +67,10 @@ pub(crate) struct SyncMemory {
     pub(crate) rejection_limit: Option<Duration>,
     /// Last revision with a valid signature, and the keys that were used.
     pub(crate) trusted: Option<(Revision, SignaturePolicy, Arc<TrustedKeys>)>,
+    /// The same for the chart.
+    pub(crate) trusted_chart: Option<(ChartVersion, Arc<TrustedKeys>)>,
+    /// The same for each mount of a held revision.
+    pub(crate) trusted_mounts: Vec<(Revision, SignaturePolicy, Arc<TrustedKeys>)>,
     /// True once the earlier inventory of this Sync was loaded.
     pub(crate) inventory_loaded: bool,
     /// True if some kinds could not be listed when the inventory was loaded: only the recorded

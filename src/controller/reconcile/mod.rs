@@ -167,7 +167,7 @@ impl ReconcileContext<'_> {
             return Ok(());
         };
         let desired = &*prepared.desired;
-        publish(self, &prepared.desired).await?;
+        publish(self, &prepared).await?;
         describe(report, &prepared);
 
         // Decide: policy and plan.

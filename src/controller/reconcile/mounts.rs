@@ -18,7 +18,7 @@ use crate::controller::worker::repository_credentials::SecretPermission;
 use crate::report::{ErrorCause, ReconcileError};
 use crate::source::{
     Credentials, Error, MountedRevision, ObjectIds, OccupiedPlace, ReadLimits, Repositories, Repository,
-    Revision, TrustedKeys,
+    Revision, SignaturePolicy, TrustedKeys,
 };
 use crate::tree::{FileTree, MAX_FILES, MAX_PATH_BYTES, MAX_TREE_BYTES, MemoryLimit, TreeEntry};
 
@@ -109,13 +109,16 @@ impl MountSource {
 }
 
 /// Returns an error if no key that is trusted now has signed a mount of a held revision. `newest`
-/// has the keys, `held` the sources from which the revision was read.
+/// has the keys, `held` the sources from which the revision was read, and `trusted` what was proven
+/// before.
 pub(crate) async fn find_distrusted(
     newest: &[MountSource],
     held: &[MountSource],
     revision: &Revision,
+    trusted: &mut Vec<(Revision, SignaturePolicy, Arc<TrustedKeys>)>,
     by: Instant,
 ) -> Option<ReconcileError> {
+    let before = std::mem::take(trusted);
     for source in newest {
         let signed = source.mount.source.verify.as_ref().map(|verification| verification.signed);
         let is_it = |other: &&MountSource| {
@@ -125,10 +128,13 @@ pub(crate) async fn find_distrusted(
             place(&other.mount) == place(&source.mount)
         };
         let taken = held.iter().find(is_it).and_then(|held| held.taken(revision));
-        if let (Some(signed), Some(keys), Some(taken)) = (signed, &source.keys, taken)
-            && let Err(error) = source.repository.verify(&taken, signed, keys, by).await
-        {
-            return Some(source.error(error));
+        let (Some(signed), Some(keys), Some(taken)) = (signed, &source.keys, taken) else { continue };
+        let proven = (taken.clone(), signed, keys.clone());
+        match source.repository.verify(&taken, signed, keys, by).await {
+            Ok(()) => trusted.push(proven),
+            // While signatures cannot be read, those that were proven before count.
+            Err(error) if !error.is_distrust() && before.contains(&proven) => trusted.push(proven),
+            Err(error) => return Some(source.error(error)),
         }
     }
     None

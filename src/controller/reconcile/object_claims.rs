@@ -11,9 +11,12 @@
 use std::sync::Arc;
 
 use super::inventory_scope::unwritten;
+use super::prepare::PreparedRevision;
 use super::{ReconcileContext, ReconcileResult};
 use crate::api::HeldRevision;
+use crate::controller::apply::change_cause::cause_of_revision;
 use crate::desired::DesiredSet;
+use crate::journal::Reason;
 use crate::observed::Ownership;
 use crate::plan::Plan;
 use crate::report::ReconcileError;
@@ -23,10 +26,10 @@ use crate::report::ReconcileError;
 /// over to this Sync.
 pub(super) async fn publish(
     inputs: &ReconcileContext<'_>,
-    desired: &Arc<DesiredSet>,
+    prepared: &PreparedRevision,
 ) -> Result<(), ReconcileError> {
     let is_newest = inputs.aim.refused().is_none();
-    publish_claims(inputs, desired, !inputs.valid_spec.suspend && is_newest).await?;
+    publish_claims(inputs, prepared, !inputs.valid_spec.suspend && is_newest).await?;
     if is_newest {
         publish_rendered(inputs);
     }
@@ -44,15 +47,18 @@ fn publish_rendered(inputs: &ReconcileContext<'_>) {
 /// Claims the objects of a revision. With `takes`, other Syncs may hand them over from now on.
 async fn publish_claims(
     inputs: &ReconcileContext<'_>,
-    wants: &Arc<DesiredSet>,
+    prepared: &PreparedRevision,
     takes: bool,
 ) -> Result<(), ReconcileError> {
+    let wants = &prepared.desired;
     if takes && (has_new_claim(inputs, wants) || may_receive(inputs, wants)) {
         // Hand-overs in flight still use the revision that the status names until then.
         inputs.context.peers.close_other_hand_overs(inputs.owner, wants).await;
         record_revision(inputs).await?;
     }
-    inputs.context.peers.set_desired(inputs.owner, wants, inputs.cluster, takes);
+    // Another Sync may hand an object over with this cluster.
+    let cause = cause_of_revision(inputs.owner, inputs.valid_spec, prepared, Reason::HandOver);
+    inputs.context.peers.set_desired(inputs.owner, wants, &inputs.cluster.caused_by(cause), takes);
     inputs.context.peers.wait_for_hand_overs(inputs.owner).await;
     Ok(())
 }

@@ -170,7 +170,8 @@ async fn find_completed(inputs: &ReconcileContext<'_>, memory: &mut SyncMemory, 
     memory.completed.forget(desired);
     memory.deleted.retain(|id| desired.get(id).is_some());
     let is_wanted = |id: &ObjectId| desired.get(id).is_some();
-    let way_back = !inputs.newest.has_same_files(inputs.revision);
+    // While a person holds the Sync, the newest revision may be unknown.
+    let way_back = inputs.is_chosen || !inputs.newest.has_same_files(inputs.revision);
     let (context, cluster, owner) = (inputs.context, inputs.cluster, inputs.owner);
     memory.prune_guards.look(PruneGuardInputs { context, cluster, owner, way_back }, is_wanted).await;
     memory.ignored_marks = foreign_marks::ignored_marks(context, cluster, owner, desired);

@@ -44,6 +44,9 @@ use crate::plan::{
 /// Delay after the end of a hook before its record in the status is checked.
 const CLEAR: Duration = Duration::from_secs(1);
 
+/// Maximum number of bytes of an approval that the journal repeats.
+const MAX_APPROVAL_BYTES: usize = 128;
+
 /// Plans a round: decides for every object, and leaves out the steps that are not due. Adds the
 /// claims of other Syncs to the policy.
 pub(super) async fn plan_round(
@@ -164,7 +167,9 @@ fn cause(inputs: &ReconcileContext<'_>, prepared: &PreparedRevision, policy: &Po
         false => Reason::Rollback,
     };
     let cause = cause_of_revision(inputs.owner, inputs.valid_spec, prepared, reason);
-    Entry { approval: inputs.approved.clone(), ..cause }
+    // A longer text is not the hash of anything.
+    let approval = inputs.approved.clone().filter(|text| text.len() <= MAX_APPROVAL_BYTES);
+    Entry { approval, ..cause }
 }
 
 /// Returns the limits on deletions. Some claimed objects are deleted only by approval.

@@ -4,6 +4,7 @@
 //! revision of the repository with the version that the request means now, or the reason why there
 //! is none. While the server does not answer, a new commit is taken up with the version of before.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -13,10 +14,11 @@ use super::signature_check::source_id;
 use crate::api::SyncName;
 use crate::cluster::Cluster;
 use crate::controller::Context;
+use crate::controller::reconcile::prepare::source_error;
 use crate::controller::reconcile::renderer::{ChartLogin, of_chart};
 use crate::controller::spec::ValidatedSpec;
 use crate::report::ReconcileError;
-use crate::source::{ChartRequest, ChartVersion, Revision, TrustedKeys};
+use crate::source::{ChartError, ChartRequest, ChartVersion, Error, Revision, TrustedKeys};
 
 /// Lookup of the version of a chart.
 pub(super) struct ChartPoll {
@@ -74,6 +76,10 @@ impl ChartPoll {
             let verified = repositories.verify_chart(chart, asked, &login.credentials, keys, by).await;
             found = verified.and(found);
         }
+        if let (Ok(version), Some(before)) = (&found, self.lowered_from(&found)) {
+            let (before, now) = (before.to_string().into(), version.to_string().into());
+            return Err(source_error(Error::Lowered { before, now }));
+        }
         // A version whose signature was not verified with these keys is no answer.
         let known = self.known.filter(|_| self.keys.is_none() || self.good.is_some());
         match (found, known) {
@@ -86,6 +92,16 @@ impl ChartPoll {
             }
             (Err(error), _) => Err(of_chart(&error)),
         }
+    }
+}
+
+impl ChartPoll {
+    /// Returns the version of before if a signed version is lower: a server that hides newer
+    /// versions must not bring back an old one.
+    fn lowered_from(&self, found: &Result<ChartVersion, ChartError>) -> Option<&ChartVersion> {
+        let (found, known) = (found.as_ref().ok()?, self.known.as_ref()?);
+        let is_lower = self.request.at(known).is_some() && found.compare(known) == Some(Ordering::Less);
+        Some(known).filter(|_| is_lower && self.keys.is_some())
     }
 }
 

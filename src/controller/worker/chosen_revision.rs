@@ -27,7 +27,8 @@ pub(super) fn chosen_target(
 ) -> ReconcileTarget {
     waits_for_nothing(worker);
     let newest = worker.revision.clone();
-    if let Some(revision) = chosen_revision(hold, &worker.order.valid_spec, newest.as_ref()) {
+    let known = held.as_ref().map(|held| &held.revision).into_iter().chain(&newest);
+    if let Some(revision) = chosen_revision(hold, &worker.order.valid_spec, known) {
         return ReconcileTarget::Hold { revision, newest };
     }
     let message = format!(
@@ -48,11 +49,12 @@ pub(super) fn is_behind_newest(target: &ReconcileTarget) -> bool {
 }
 
 /// Returns the revision that the annotation names. A commit alone gets the name of the branch or
-/// tag of the spec, and the version of the chart that is the newest.
-fn chosen_revision(
+/// tag of the spec, and the version of the chart of the held revision, or else of the newest one:
+/// `known` has both, in this order.
+fn chosen_revision<'a>(
     hold: &RevisionHold,
     valid_spec: &ValidatedSpec,
-    newest: Option<&Revision>,
+    known: impl Iterator<Item = &'a Revision> + Clone,
 ) -> Option<Revision> {
     let reference = &valid_spec.reference;
     let text = match (ObjectHash::parse(&hold.revision), reference) {
@@ -62,10 +64,12 @@ fn chosen_revision(
     let chosen = Revision::parse(&text, None, reference)?;
     let is_asked = valid_spec.chart.as_ref().is_some_and(|chart| chart.pinned().is_none());
     let chart = chosen.chart.filter(|_| is_asked);
-    let chart = chart.or_else(|| newest.filter(|_| is_asked).and_then(|newest| newest.chart.clone()));
+    let mut charts = known.clone().filter(|_| is_asked).filter_map(|known| known.chart.clone());
+    let chart = chart.or_else(|| charts.next());
     // A tag that is known is verified as the newest one is.
-    let known = newest.filter(|newest| (newest.commit, &newest.name) == (chosen.commit, &chosen.name));
-    Some(Revision { chart, tag: known.and_then(|newest| newest.tag), ..chosen })
+    let is_this = |known: &&Revision| (known.commit, &known.name) == (chosen.commit, &chosen.name);
+    let tag = known.filter(is_this).find_map(|known| known.tag);
+    Some(Revision { chart, tag, ..chosen })
 }
 
 impl ReconcileRun {
@@ -116,7 +120,7 @@ mod tests {
             let address = Address::remote("https://host/path").unwrap();
             let valid_spec = ValidatedSpec::plain(address, reference, "", "shop", Duration::from_secs(30));
             let hold = RevisionHold { revision: text.to_owned(), ..RevisionHold::default() };
-            chosen_revision(&hold, &valid_spec, None).map(|revision| revision.to_string())
+            chosen_revision(&hold, &valid_spec, std::iter::empty()).map(|revision| revision.to_string())
         };
         let branch = || Reference::branch("main").unwrap();
         let (main, tag) = (format!("main@{commit}"), format!("v1.0.0@{commit}"));

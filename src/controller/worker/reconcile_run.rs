@@ -199,11 +199,12 @@ impl ReconcileRun {
     ) -> Option<ReconcileResult> {
         let reconcile_error = match self.distrusted_source(memory, revision, &from.repository).await {
             Some(error) => source_error(error),
-            None => match self.distrusted_chart(revision, from).await {
+            None => match self.distrusted_chart(memory, revision, from).await {
                 Some(error) => of_chart(&error),
                 None => {
                     let by = clock::now() + self.order.valid_spec.timeout;
-                    mounts::find_distrusted(&self.order.mounts, &from.mounts, revision, by).await?
+                    let trusted = &mut memory.trusted_mounts;
+                    mounts::find_distrusted(&self.order.mounts, &from.mounts, revision, trusted, by).await?
                 }
             },
         };
@@ -236,7 +237,12 @@ impl ReconcileRun {
     }
 
     /// Returns the error if the chart of the held revision is not signed by one who is trusted now.
-    async fn distrusted_chart(&self, revision: &Revision, from: &ReconcileRequest) -> Option<ChartError> {
+    async fn distrusted_chart(
+        &self,
+        memory: &mut SyncMemory,
+        revision: &Revision,
+        from: &ReconcileRequest,
+    ) -> Option<ChartError> {
         let keys = self.order.chart_keys.as_ref()?;
         let request = from.valid_spec.chart.as_ref()?;
         let Some(version) = &revision.chart else {
@@ -247,7 +253,15 @@ impl ReconcileRun {
         let (login, by) = (&from.chart_login, clock::now() + self.order.valid_spec.timeout);
         let asked = (&*login.owner, &*self.owner.namespace);
         let repositories = &self.context.sources.repositories;
-        repositories.verify_chart((request, version), asked, &login.credentials, keys, by).await.err()
+        let proven = Some((version.clone(), keys.clone()));
+        match repositories.verify_chart((request, version), asked, &login.credentials, keys, by).await {
+            Ok(()) => {
+                memory.trusted_chart = proven;
+                None
+            }
+            Err(error) if !error.is_answer() && memory.trusted_chart == proven => None,
+            Err(error) => Some(error),
+        }
     }
 }
 

@@ -65,6 +65,10 @@ async fn only_a_version_that_a_trusted_key_signed_is_taken_up() {
     assert_eq!(value().await.as_deref(), Some("by hand"), "nobody holds it");
     trust(&scene, &[&ann]).await;
     until_value("second next").await;
+    // A server that hides the newest version does not bring back an older one, though ann signed it.
+    registry.remove_tags("1.1.0");
+    until_refused(&scene, "VersionLowered", &["web:1.0.0@", "web:1.1.0@"]).await;
+    assert_eq!(value().await.as_deref(), Some("second next"));
 }
 
 /// The commit is refused, and so is the chart that came with the accepted one: nothing is held by half.

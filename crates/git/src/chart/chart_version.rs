@@ -3,9 +3,11 @@
 //! In: the name, the version and the digest that a server announced, or the text of a status.
 //! Out: [`ChartVersion`].
 
+use std::cmp::Ordering;
 use std::fmt;
 
 use super::reference::{Digest, is_plain};
+use crate::semver_range;
 
 /// A version of a chart, with the digest of its content.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,6 +28,11 @@ impl ChartVersion {
         let digest = digest.strip_prefix("sha256:").and_then(Digest::parse)?;
         let is_sound = is_plain(name) && is_plain(version);
         is_sound.then(|| Self { name: name.into(), version: version.into(), digest })
+    }
+
+    /// Compares two versions of one chart; none if one of them is no version.
+    pub fn compare(&self, other: &Self) -> Option<Ordering> {
+        semver_range::compare(&self.version, &other.version).filter(|_| self.name == other.name)
     }
 
     /// Returns the name and the version, without the digest.

@@ -4,7 +4,8 @@
 //! In: a URL.
 //! Out: the whole body of the response, or a [`ChartError`]. Redirects are followed a few times,
 //! never from https to http. A host other than the configured one gets no login, except for the
-//! server of tokens that a registry itself names, and must have a public address.
+//! server of tokens that a registry itself names, and must have a public
+//! address or be listed.
 
 use std::borrow::Cow;
 use std::io::Read as _;
@@ -116,6 +117,11 @@ impl<'a> Downloader<'a> {
         self.authorization.as_ref()
     }
 
+    /// Notes that the server refused a login of a cloud, so that the next one is another.
+    pub(super) fn refused(&self) {
+        self.credentials.cloud.as_ref().map(|cloud| cloud.refused());
+    }
+
     /// Downloads a whole file, with the login.
     pub(super) fn whole(&self, url: &Url, limit: u64, what: &'static str) -> Result<Vec<u8>, ChartError> {
         accepted(self.get(url, "*/*", self.login(), (limit, what))?)
@@ -205,7 +211,7 @@ impl<'a> Downloader<'a> {
 
     fn ask(&self, url: &Url, request: DownloadRequest<'_>) -> Result<HttpResponse, ChartError> {
         let is_named = url.host() == self.named.host();
-        let reach = if is_named { AddressScope::Anywhere } else { AddressScope::Public };
+        let reach = if is_named { AddressScope::Anywhere } else { AddressScope::PublicOrListed };
         let strange =
             Credentials { authorities: self.credentials.authorities.clone(), ..Credentials::default() };
         let is_same = url.is_beside(&self.named);

@@ -241,7 +241,11 @@ impl<'a> RegistrySession<'a> {
             ("basic", _) => self.downloads.login().cloned().ok_or_else(denied)?,
             _ => return Err(denied().into()),
         });
-        ask()
+        let again = ask()?;
+        if again.status == 401 {
+            self.downloads.refused();
+        }
+        Ok(again)
     }
 
     /// Requests a token from the server that the registry names.
