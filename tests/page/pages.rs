@@ -15,7 +15,12 @@ use walk::Walk;
 const WALKED: [&str; 3] = ["docs/getting-started.md", "docs/operations.md", "docs/recipes.md"];
 
 /// Blocks that are not typed: the page, their first line, and why.
-const LEFT_OUT: [(&str, &str, &str); 34] = [
+const LEFT_OUT: [(&str, &str, &str); 35] = [
+    (
+        "docs/artifacts.md",
+        "cosign sign --key cosign.key registry.example.com/team/shop@sha256:3f1c...",
+        "it needs cosign, and the reader's registry; crates/cosign/tests has signatures that it made",
+    ),
     (
         "docs/mounts.md",
         "moorline render clusters/prod --mount vendor/base=../base --mount vendor/dashboards=../dashboards",
@@ -241,7 +246,7 @@ fn every_test_of_the_capabilities_is_there() {
     assert!(named.len() > 20, "{named:?}");
     for rest in named {
         let command = rest.split('`').next().unwrap_or_default();
-        let file = command.trim_end_matches("::").replace(' ', "/");
+        let file = command.trim_end_matches("::").replace(' ', "/").replace("::", "/");
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/{file}.rs"));
         assert!(file.exists(), "docs/capabilities.md names the test {command}, which is not there");
     }
