@@ -233,7 +233,7 @@ pub(super) fn render_with_charts(
 }
 
 /// Note about a chart whose result depends on the cluster when helm installs it.
-const LOOKUP_NOTE: &str = "note: a template of the chart calls lookup, which finds nothing here, also in a cluster: what it would take over from an existing object is made anew";
+const LOOKUP_NOTE: &str = "note: a template of the chart calls lookup, which finds nothing here, also in a cluster: values that it would copy from an existing object are generated again";
 
 /// Prints problems and skipped files. `None` if the render is incomplete.
 pub(super) fn print_render_problems(rendered: Rendered, streams: &mut Streams<'_>) -> Option<Complete> {

@@ -76,7 +76,7 @@ fn rule(healthy: &str) -> serde_json::Value {
     json!({"rules": [{"group": "apps", "kind": "Deployment", "healthy": healthy}], "wait": false})
 }
 
-/// The spec of before is kept by a daemon that knows it. One that starts knows its hash only, and keeps nothing.
+/// The previous spec is kept by a daemon that knows it. One that starts knows its hash only, and keeps nothing.
 #[tokio::test]
 async fn a_spec_that_is_not_valid() {
     let Some(scene) = Scene::new("not-valid").await else { return };
@@ -216,7 +216,7 @@ async fn another_service_account_counts_at_once_also_in_a_spec_that_is_not_valid
     let commit = scene.remove(&["app/b.json"]);
     scene.nudge("shop", "removed").await;
     assert_left(&scene, "edited").await;
-    assert_eq!(asked_as(&scene, &mark, "tenant").await, 0, "nothing is done with the account of before");
+    assert_eq!(asked_as(&scene, &mark, "tenant").await, 0, "nothing is done with the previous account");
     assert_eq!(asked_as(&scene, &mark, "other").await, 0, "nor with the new one");
     scene.patch_sync("shop", json!({"spec": {"health": rule("object.status.replicas > 0")}})).await;
     scene.until_ready("shop", &commit).await;
@@ -235,7 +235,7 @@ async fn another_service_account_counts_at_once_also_with_a_path_that_is_missing
     let mark = AuditMark::set(&scene.plane).await;
     scene.edit("a", "edited").await;
     until_value(&scene, "a", "one").await;
-    assert_eq!(asked_as(&scene, &mark, "tenant").await, 0, "nothing is done with the account of before");
+    assert_eq!(asked_as(&scene, &mark, "tenant").await, 0, "nothing is done with the previous account");
     assert!(asked_as(&scene, &mark, "other").await > 0, "the new one repairs");
     // Without any rights of the new one nothing is repaired.
     let binding =

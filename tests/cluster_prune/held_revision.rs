@@ -29,7 +29,7 @@ async fn refuses(purpose: &str, spec: Value, broken: &[(String, String)], reason
     drop(daemon);
     scene.edit("a", "edited meanwhile").await;
     let daemon = scene.daemon();
-    until("the edit of before the start is repaired", async || {
+    until("the edit from before the start is repaired", async || {
         (scene.values().await["a"] == "one").then_some(())
     })
     .await;
@@ -131,7 +131,7 @@ async fn a_repository_that_cannot_be_reached() {
     drop(daemon);
     scene.edit("a", "edited meanwhile").await;
     let _daemon = scene.daemon();
-    until("the edit of before the start is repaired", async || {
+    until("the edit from before the start is repaired", async || {
         (scene.values().await["a"] == "one").then_some(())
     })
     .await;
@@ -253,7 +253,7 @@ async fn a_dependency_that_waits() {
     drop(daemon);
     scene.edit("a", "edited meanwhile").await;
     let _daemon = scene.daemon();
-    until("the edit of before the start is repaired", async || {
+    until("the edit from before the start is repaired", async || {
         (scene.values().await["a"] == "one").then_some(())
     })
     .await;
@@ -325,5 +325,5 @@ async fn a_run_without_a_sync_keeps_it_as_well() {
     daemon.terminate();
     scene.edit("a", "edited meanwhile").await;
     let _daemon = begin();
-    is_one("the edit of before the start is repaired").await;
+    is_one("the edit from before the start is repaired").await;
 }

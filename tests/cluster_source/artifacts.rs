@@ -133,7 +133,7 @@ async fn what_cannot_be_believed_or_rendered_is_named_and_the_last_good_is_held(
         (scene.status("shop", "/revision/seen").await == format!("v1@{link}")).then_some(())
     })
     .await;
-    // From here on the registry serves what it announces; the revision of before would be fine.
+    // From here on the registry serves what it announces; the previous revision would be fine.
     registry.fault(RegistryFault::None);
     says("link", "ArtifactArchiveInvalid", "has the link a.yaml").await;
     registry.push("shop", "v1", &[("a.yaml".to_owned(), "kind: [".to_owned())]);

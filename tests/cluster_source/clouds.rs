@@ -224,7 +224,7 @@ async fn what_a_cloud_refuses_or_lies_about_is_named_and_nothing_is_applied() {
     clouds.fault(CloudFault::None);
     scene.until_ready("shop", &first).await;
 
-    // A key service that lies, redirects or refuses: the revision of before is held.
+    // A key service that lies, redirects or refuses: the previous revision is held.
     for (fault, part) in [
         (CloudFault::OtherKey, "AWS KMS: it answers with another key"),
         (CloudFault::RedirectKeys, "AWS KMS: it redirects elsewhere, which is not followed"),

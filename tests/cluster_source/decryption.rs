@@ -149,7 +149,7 @@ async fn without_keys_the_revision_of_before_is_held_and_nothing_is_pruned() {
     tokio::time::sleep(QUIET_TIME).await;
     assert_eq!(passwords(&scene).await["more"], "second", "nothing is pruned");
 
-    // An edit by hand is still repaired to the revision of before.
+    // An edit by hand is still repaired to the previous revision.
     let login = format!("/api/v1/namespaces/{}/secrets/login", scene.namespace);
     send_request(&scene.admin, "PATCH", &login, json!({"stringData": {"password": "by hand"}}))
         .await

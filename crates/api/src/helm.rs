@@ -132,7 +132,7 @@ pub struct HelmValuesFrom {
     validation = Rule::new("!has(self.verify) || self.url.startsWith('oci://')")
     .message("remove verify: only charts in registries (oci://) have signatures that can be verified"),
     validation = Rule::new("!has(self.verify) || !has(self.digest)")
-    .message("write verify or digest: a digest stands for one content already, whoever signed it"),
+    .message("write verify or digest, not both: a digest names one content, so it needs no signature"),
     validation = Rule::new("!has(self.provider) || self.url.startsWith('oci://')")
     .message("use oci:// in the URL: the provider gives a login for registries only")
     .field_path(".url"),

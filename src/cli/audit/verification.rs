@@ -13,7 +13,7 @@ use crate::journal::{Head, Verified, VerifyError, verify};
 /// Check that no line of a journal is missing or was changed
 ///
 /// The first broken line is named as FILE:LINE. Without --anchor, a journal whose last lines are
-/// missing, or that was written anew as a whole, is not recognized.
+/// missing, or that was rewritten as a whole, is not recognized.
 #[derive(Debug, Args)]
 pub(super) struct VerifyArgs {
     #[command(flatten)]

@@ -16,6 +16,7 @@ use crate::api::SyncName;
 use crate::cluster::LiveSync;
 use crate::controller::Context;
 use crate::controller::peers::claims::{Claims, LeftObjects, UnknownRight};
+use crate::controller::peers::latest_revisions::source_key;
 use crate::controller::spec::ValidatedSpec;
 use crate::controller::spec::identity::login_owner;
 use crate::observed::ObservedSet;
@@ -54,9 +55,8 @@ pub(crate) fn claims(
 /// Returns the newest commit that another Sync of the repository has seen: the others move on while
 /// this Sync stays at its commit.
 fn newest(context: &Context, name: &SyncName, valid_spec: &ValidatedSpec) -> Option<ObjectHash> {
-    let login = login_owner(valid_spec);
-    let owner = if login.is_empty() { "" } else { &*name.namespace };
-    let key = (format!("{}\n{owner}/{login}", valid_spec.address).into(), valid_spec.reference.clone());
+    let owner = login_owner(valid_spec, &name.namespace);
+    let key = source_key((&valid_spec.address, &valid_spec.reference), &owner);
     let head = context.sources.heads.channel(key);
     head.borrow().as_ref().map(|seen| seen.revision.commit)
 }

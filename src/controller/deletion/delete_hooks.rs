@@ -71,10 +71,7 @@ pub(crate) async fn find(
         }
         None => source_credentials(repositories, clusters, name, valid_spec)?,
     };
-    let owner = match login_owner(valid_spec) {
-        login if login.is_empty() => login,
-        login => format!("{}/{login}", name.namespace),
-    };
+    let owner = login_owner(valid_spec, &name.namespace);
     let repository = repositories.repository(&valid_spec.address, &owner, &credentials);
     let repository = repository.map_err(source_error)?.on_behalf_of(&name.namespace);
     let valid_spec = substitution_values::filled(cluster, name, valid_spec.clone()).await?;

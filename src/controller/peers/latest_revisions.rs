@@ -10,7 +10,7 @@ use std::time::Instant;
 use tokio::sync::watch;
 
 use crate::clock;
-use crate::source::{Reference, Revision};
+use crate::source::{Address, Reference, Revision};
 
 /// Newest revision of each source.
 #[derive(Debug, Default)]
@@ -18,6 +18,11 @@ pub struct LatestRevisions(Mutex<HashMap<SourceKey, Arc<RevisionChannel>>>);
 
 /// Key of a source: URL and Secret of the repository, and the ref.
 pub(crate) type SourceKey = (Box<str>, Reference);
+
+/// Returns the key of a source that is read with the login of `owner`.
+pub(crate) fn source_key((address, reference): (&Address, &Reference), owner: &str) -> SourceKey {
+    (format!("{address}\n{owner}").into(), reference.clone())
+}
 
 /// Channel with the newest revision of one source.
 pub(crate) type RevisionChannel = watch::Sender<Option<TimedRevision>>;

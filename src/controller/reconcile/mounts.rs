@@ -46,10 +46,7 @@ impl MountSource {
         (credentials, permission): (Credentials, Option<Arc<SecretPermission>>),
         keys: Option<Arc<TrustedKeys>>,
     ) -> Result<Self, ReconcileError> {
-        let owner = match mount_owner(valid_spec, &mount.source) {
-            login if login.is_empty() => login,
-            login => format!("{}/{login}", sync.namespace),
-        };
+        let owner = mount_owner(valid_spec, &sync.namespace, &mount.source);
         let opened = repositories.repository(&mount.source.address, &owner, &credentials);
         let repository = opened.map_err(source_error)?.on_behalf_of(&sync.namespace);
         Ok(Self { at, mount: mount.clone(), repository, credentials, permission, keys })

@@ -377,10 +377,7 @@ impl SyncWorker {
         let chart_login = chart_credentials(self, &valid_spec, &cluster).await?;
         let keys = signing_keys(self, &valid_spec, &cluster).await?;
         let mounts = mounts::mounts(self, &valid_spec, &cluster).await?;
-        let owner = match spec::identity::login_owner(&valid_spec) {
-            login if login.is_empty() => login,
-            login => format!("{}/{login}", self.name.namespace),
-        };
+        let owner = spec::identity::login_owner(&valid_spec, &self.name.namespace);
         let repository = self
             .context
             .sources

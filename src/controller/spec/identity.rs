@@ -71,25 +71,25 @@ pub(crate) fn cloud_accounts(valid_spec: &ValidatedSpec) -> impl Iterator<Item =
     of_sources.chain(decryption.map(|decryption| decryption.account.as_deref()))
 }
 
-/// Returns what the login for the source depends on, within the namespace: the Secret, or the
-/// ServiceAccounts; empty without a login.
-pub(crate) fn login_owner(valid_spec: &ValidatedSpec) -> String {
-    source_owner(valid_spec, valid_spec.secret.as_deref(), valid_spec.identity.as_ref())
+/// Returns what the login for the source depends on: the namespace with the Secret, or with the
+/// ServiceAccounts; empty without a login. Mirrors and newest revisions are shared by it.
+pub(crate) fn login_owner(valid_spec: &ValidatedSpec, namespace: &str) -> String {
+    source_owner(valid_spec, namespace, (valid_spec.secret.as_deref(), valid_spec.identity.as_ref()))
 }
 
 /// Same as [`login_owner`], for the source of a mount.
-pub(crate) fn mount_owner(valid_spec: &ValidatedSpec, source: &ValidatedSource) -> String {
-    source_owner(valid_spec, source.secret.as_deref(), source.identity.as_ref())
+pub(crate) fn mount_owner(valid_spec: &ValidatedSpec, namespace: &str, source: &ValidatedSource) -> String {
+    source_owner(valid_spec, namespace, (source.secret.as_deref(), source.identity.as_ref()))
 }
 
 fn source_owner(
     valid_spec: &ValidatedSpec,
-    secret: Option<&str>,
-    identity: Option<&SourceIdentity>,
+    namespace: &str,
+    login: (Option<&str>, Option<&SourceIdentity>),
 ) -> String {
-    match (secret, identity) {
-        (Some(secret), _) => secret.to_owned(),
-        (None, Some(identity)) => identity_owner(valid_spec, identity),
+    match login {
+        (Some(secret), _) => format!("{namespace}/{secret}"),
+        (None, Some(identity)) => format!("{namespace}/{}", identity_owner(valid_spec, identity)),
         (None, None) => String::new(),
     }
 }

@@ -108,7 +108,7 @@ pub(super) fn of_chart(
     if digest.is_some() {
         return refuse(
             OF_CHART,
-            "write verify or digest: a digest stands for one content already, whoever signed it",
+            "write verify or digest, not both: a digest names one content, so it needs no signature",
         );
     }
     artifacts(OF_CHART, verify).map(Some)

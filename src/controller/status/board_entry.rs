@@ -46,7 +46,7 @@ pub(crate) fn set_source(recorder: &StatusRecorder, subject: SourceSummary) {
     if *state.posting.subject != subject {
         (state.posting.subject, state.posting.changed) = (Arc::new(subject), true);
     }
-    // Until the first reconcile the page shows the status of before.
+    // Until the first reconcile the page shows the previous status.
     let persisted = state.persisted_status.clone();
     if state.posting.status.is_none() || state.posting.changed {
         let status = state.posting.status.clone().unwrap_or(persisted);

@@ -2,7 +2,7 @@
 //!
 //! In: the request for the chart, the version that was taken up before, and the login. Out: the
 //! revision of the repository with the version that the request means now, or the reason why there
-//! is none. While the server does not answer, a new commit is taken up with the version of before.
+//! is none. While the server does not answer, a new commit is taken up with the previous version.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -84,7 +84,7 @@ impl ChartPoll {
         let known = self.known.filter(|_| self.keys.is_none() || self.good.is_some());
         match (found, known) {
             (Ok(found), _) => with(found),
-            // The version of before still is the newest that is known.
+            // The previous version still is the newest that is known.
             (Err(error), Some(known))
                 if is_new && !error.is_answer() && self.request.at(&known).is_some() =>
             {
@@ -96,7 +96,7 @@ impl ChartPoll {
 }
 
 impl ChartPoll {
-    /// Returns the version of before if a signed version is lower: a server that hides newer
+    /// Returns the previous version if a signed version is lower: a server that hides newer
     /// versions must not bring back an old one.
     fn lowered_from(&self, found: &Result<ChartVersion, ChartError>) -> Option<&ChartVersion> {
         let (found, known) = (found.as_ref().ok()?, self.known.as_ref()?);

@@ -49,8 +49,8 @@ pub(super) fn is_behind_newest(target: &ReconcileTarget) -> bool {
 }
 
 /// Returns the revision that the annotation names. A commit alone gets the name of the branch or
-/// tag of the spec, and the version of the chart of the held revision, or else of the newest one:
-/// `known` has both, in this order.
+/// tag of the spec, and chart and mounts of the held revision, or else of the newest one: `known` has
+/// both, in this order.
 fn chosen_revision<'a>(
     hold: &RevisionHold,
     valid_spec: &ValidatedSpec,
@@ -66,10 +66,14 @@ fn chosen_revision<'a>(
     let chart = chosen.chart.filter(|_| is_asked);
     let mut charts = known.clone().filter(|_| is_asked).filter_map(|known| known.chart.clone());
     let chart = chart.or_else(|| charts.next());
+    let mut mounts = chosen.mounts;
+    if mounts.is_empty() && !valid_spec.mounts.is_empty() {
+        mounts = known.clone().next().map(|known| known.mounts.clone()).unwrap_or_default();
+    }
     // A tag that is known is verified as the newest one is.
     let is_this = |known: &&Revision| (known.commit, &known.name) == (chosen.commit, &chosen.name);
     let tag = known.filter(is_this).find_map(|known| known.tag);
-    Some(Revision { chart, tag, ..chosen })
+    Some(Revision { chart, mounts, tag, ..chosen })
 }
 
 impl ReconcileRun {

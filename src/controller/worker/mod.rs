@@ -306,8 +306,8 @@ impl Reconciler {
     fn on_request(&mut self, order: ReconcileRequest) -> ScheduleEvent {
         let changed = order.spec_revision != self.order.spec_revision;
         let (old, new) = (&self.order.valid_spec, &order.valid_spec);
-        let elsewhere = (&old.address, &old.reference, login_owner(old))
-            != (&new.address, &new.reference, login_owner(new));
+        let elsewhere = (&old.address, &old.reference, login_owner(old, &self.owner.namespace))
+            != (&new.address, &new.reference, login_owner(new, &self.owner.namespace));
         if elsewhere {
             self.last_applied = None;
             publish_applied(self);

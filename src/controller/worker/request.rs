@@ -11,13 +11,13 @@ use super::repository_credentials::SecretPermission;
 use crate::adopt::AdoptedFrom;
 use crate::api::RevisionHold;
 use crate::cluster::Cluster;
-use crate::controller::peers::latest_revisions::SourceKey;
+use crate::controller::peers::latest_revisions::{SourceKey, source_key};
 use crate::controller::reconcile::mounts::MountSource;
 use crate::controller::reconcile::renderer::ChartLogin;
 use crate::controller::spec::identity::{login_owner, mount_owner};
 use crate::controller::spec::{ValidatedSource, ValidatedSpec};
 use crate::report::ReconcileError;
-use crate::source::{Address, Credentials, Reference, Repository, TrustedKeys};
+use crate::source::{Credentials, Repository, TrustedKeys};
 
 /// The newest spec of a Sync, with the content of everything that it names.
 #[derive(Clone)]
@@ -62,7 +62,7 @@ impl ReconcileRequest {
     /// Returns the key of the repository and the ref.
     pub(super) fn head(&self) -> SourceKey {
         let ValidatedSpec { address, reference, .. } = &*self.valid_spec;
-        source_key(&self.namespace, (address, reference), &login_owner(&self.valid_spec))
+        source_key((address, reference), &login_owner(&self.valid_spec, &self.namespace))
     }
 
     /// True if the other request differs at most in the poll that it asks for.
@@ -81,10 +81,6 @@ impl ReconcileRequest {
 
 /// Returns the key of the source of a mount.
 pub(super) fn head_key(namespace: &str, valid_spec: &ValidatedSpec, source: &ValidatedSource) -> SourceKey {
-    source_key(namespace, (&source.address, &source.reference), &mount_owner(valid_spec, source))
-}
-
-fn source_key(namespace: &str, (address, reference): (&Address, &Reference), login: &str) -> SourceKey {
-    let owner = if login.is_empty() { "" } else { namespace };
-    (format!("{address}\n{owner}/{login}").into(), reference.clone())
+    let owner = mount_owner(valid_spec, namespace, source);
+    source_key((&source.address, &source.reference), &owner)
 }

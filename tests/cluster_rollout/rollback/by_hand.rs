@@ -1,8 +1,12 @@
 //! A person rolls a Sync back to a revision of its history, and releases it.
 
+use std::time::Duration;
+
 use kube::api::{Patch, PatchParams};
 use moorline_test_support::daemon::until;
+use moorline_test_support::git_server::Reply;
 use moorline_test_support::person::moorline;
+use moorline_test_support::rest::send_request;
 use moorline_test_support::scene::{QUIET_TIME, Scene, file};
 use moorline_test_support::signers::{key, sign, spec, trust};
 use moorline_test_support::status::condition;
@@ -76,6 +80,33 @@ async fn a_sync_is_held_at_a_revision_until_it_is_released() {
     scene.until_values(&[file("a", "3"), file("b", "2")], "the newest is applied").await;
     assert_eq!(scene.status("shop", "/revision/chosen").await, Value::Null);
     assert!(moorline(&scene, &["release", "shop"]).words.contains("is not held"));
+}
+
+/// A daemon that starts while the repository is away does not know the newest revision, and still asks.
+#[tokio::test]
+async fn a_prune_of_a_held_sync_waits_also_while_the_repository_is_away() {
+    let Some(scene) = Scene::new("hold-away").await else { return };
+    let theirs = json!({"metadata": {"name": "b"}, "data": {"key": "theirs"}});
+    let path = format!("/api/v1/namespaces/{}/configmaps", scene.namespace);
+    send_request(&scene.admin, "POST", &path, theirs).await.unwrap();
+    let (daemon, first) = scene.applied(&[file("a", "1")], json!({})).await;
+    scene.until_ready("shop", &first).await;
+    // An object that is created within two seconds of its apply counts as created by it.
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    let second = scene.push(&[file("a", "2"), file("b", "2")]);
+    scene.nudge("shop", "second").await;
+    scene.until_ready("shop", &second).await;
+    // The first daemon ends before it can prune anything for the hold.
+    drop(daemon);
+    annotate(&scene, json!({HOLD: format!("main@{first}")})).await;
+    scene.git.rule(|_| Reply::Raw(503, "", Vec::new()));
+    let _daemon = scene.daemon();
+    until("the first revision is applied again", async || {
+        (scene.values().await.get("a").map(String::as_str) == Some("1")).then_some(())
+    })
+    .await;
+    tokio::time::sleep(QUIET_TIME).await;
+    assert_eq!(scene.values().await.get("b").map(String::as_str), Some("2"), "it was there before the Sync");
 }
 
 #[tokio::test]

@@ -153,7 +153,7 @@ async fn a_new_version_in_the_range_counts_like_a_commit() {
     let asked = paths(&server);
     assert_eq!(asked.iter().filter(|path| path.ends_with(".tgz")).count(), 1, "{asked:?}");
 
-    // The same version with other content is not taken, and the revision of before is held, also by another daemon.
+    // The same version with other content is not taken, and the previous revision is held, also by another daemon.
     let anew = Packaged { version: "1.1.0", ..packaged(&scene, "1.1.0", &map("anew")) };
     publish(&server, &[first.clone(), anew.clone(), third.clone()], None);
     scene.until_reason("shop", "ChartMoved").await;
@@ -168,7 +168,7 @@ async fn a_new_version_in_the_range_counts_like_a_commit() {
     until("what is held is repaired", async || (value().await == "second prod").then_some(())).await;
     assert_eq!(scene.status("shop", "/conditions/0/reason").await, json!("ChartMoved"));
 
-    // A server that is away holds nothing back: a commit is taken up with the version of before.
+    // A server that is away holds nothing back: a commit is taken up with the previous version.
     server.rule(|_| Reply::Raw(503, "", Vec::new()));
     scene.push(&[file("shop/prod.yaml", "word: other\n")]);
     until("the commit is applied", async || (value().await == "second other").then_some(())).await;

@@ -45,7 +45,7 @@ async fn only_a_version_that_a_trusted_key_signed_is_taken_up() {
     until_refused(&scene, "SignerUnknown", &["chart web:1.1.0:", &expected]).await;
     scene.edit("web", "by hand").await;
     until_value("first prod").await;
-    // A commit does not come with a chart that nobody trusts, nor with the one of before.
+    // A commit does not come with a chart that nobody trusts, nor with the previous one.
     scene.push(&[file("shop/prod.yaml", "word: next\n")]);
     scene.nudge("shop", "next").await;
     tokio::time::sleep(QUIET_TIME).await;

@@ -174,7 +174,7 @@ async fn values_come_from_objects_that_are_watched_and_those_of_secrets_are_seen
         .count();
     assert_eq!((writes, started(&scene)), (1, 2));
 
-    // A text that is wrong or missing is reported by its key; the values of before stay.
+    // A text that is wrong or missing is reported by its key; the previous values stay.
     let broken = Patch::Merge(json!({"data": {"values.yaml": "color: ["}}));
     scene.maps().patch("values", &PatchParams::default(), &broken).await.unwrap();
     scene.until_reason("shop", "ValuesInvalid").await;

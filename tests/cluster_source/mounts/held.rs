@@ -1,4 +1,4 @@
-//! A mount that is away, untrusted or in the way: the revision of before is held, and the message names the mount.
+//! A mount that is away, untrusted or in the way: the previous revision is held, and the message names the mount.
 
 use std::time::{Duration, Instant};
 
@@ -19,7 +19,7 @@ async fn a_mount_that_is_away_holds_the_revision_of_before() {
     it.scene.nudge("shop", "away").await;
     until_says(&it.scene, "spec.source.mounts[0] (vendor/base): ").await;
     it.scene.edit("a", "by hand").await;
-    it.has(["one", "one", "one"], "the revision of before is held").await;
+    it.has(["one", "one", "one"], "the previous revision is held").await;
     assert_eq!(it.scene.status("shop", "/revision/applied").await, json!(it.revision()));
 
     it.elsewhere.git.rule(|_| Reply::Git);
@@ -36,7 +36,7 @@ async fn a_mount_that_is_away_holds_the_revision_of_before() {
     let told = message(&it.scene).await;
     assert!(told.contains("spec.source.mounts[1] (vendor/extra): "), "{told}");
     it.scene.edit("b", "by hand").await;
-    it.has(["one", "one", "two"], "the artifact of before is held").await;
+    it.has(["one", "one", "two"], "the previous artifact is held").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -53,7 +53,7 @@ async fn a_folder_of_the_repository_is_never_hidden() {
             if kind.starts_with("folder") { "mounts[0] (vendor/base)" } else { "mounts[1] (vendor/extra)" };
         assert!(told.contains(mount) && told.contains(&format!("has the {kind} at")), "{told}");
         it.scene.edit("a", "by hand").await;
-        it.has(["one", "one", "one"], "the revision of before is held").await;
+        it.has(["one", "one", "one"], "the previous revision is held").await;
         it.own = it.scene.remove(&[path]);
         it.scene.nudge("shop", &it.own).await;
         it.until_applied().await;
@@ -83,7 +83,7 @@ async fn a_mount_that_breaks_the_sync_is_rolled_back() {
     it.scene.until_reason("shop", "RolledBack").await;
     assert_eq!(it.scene.status("shop", "/revision/rejected").await, json!(it.revision()));
     assert_eq!(it.scene.status("shop", "/revision/healthy").await, json!(good));
-    it.has(["one", "one", "one"], "the mount of before is applied").await;
+    it.has(["one", "one", "one"], "the previous mount is applied").await;
     // A new daemon knows it, and does not try the mount again.
     let Mounted { scene, elsewhere, daemon, own, base, extra } = it;
     drop(daemon);

@@ -112,7 +112,7 @@ async fn a_mount_is_read_with_its_own_login_only() {
     it.scene.until_reason("thief", "RepositoryAccessDenied").await;
     let told = it.scene.status("thief", "/conditions/0/message").await.to_string();
     assert!(told.contains("spec.source.mounts[0] (vendor/extra): "), "{told}");
-    // A Secret that is missing is named with the mount, and the revision of before is held.
+    // A Secret that is missing is named with the mount, and the previous revision is held.
     let mut mounts = [it.elsewhere.repository("vendor/base"), it.elsewhere.artifact("vendor/extra")];
     mounts[1]["oci"]["secretRef"]["name"] = json!("gone");
     it.scene.patch_sync("shop", json!({"spec": {"source": {"mounts": mounts}}})).await;
@@ -120,5 +120,5 @@ async fn a_mount_is_read_with_its_own_login_only() {
     let told = message(&it.scene).await;
     assert!(told.starts_with("spec.source.mounts[1] (vendor/extra): the Secret gone"), "{told}");
     it.scene.edit("a", "by hand").await;
-    it.has(["one", "one", "one"], "the revision of before is held").await;
+    it.has(["one", "one", "one"], "the previous revision is held").await;
 }

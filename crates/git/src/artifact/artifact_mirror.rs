@@ -39,7 +39,7 @@ const LAYER: &str = "layer.unfinished";
 /// Maximum number of digests that a store remembers; as many as a store keeps complete commits.
 const MAX_COMMITS: usize = 16;
 
-/// Number of bytes that a store of small artifacts may grow by, so that the revisions of before
+/// Number of bytes that a store of small artifacts may grow by, so that the previous revisions
 /// stay.
 const FREE_BYTES: u64 = 32 * 1024 * 1024;
 

@@ -123,7 +123,7 @@ fn fetch_document(
     let path = format!("/{}", request.path());
     let answer = client.ask(Method::GET, &path, request.accept(), by)?;
     match (answer.http.status, request) {
-        // Registries of before version 1.1 of the specification have no list of referrers.
+        // Registries before version 1.1 of the specification have no list of referrers.
         (404 | 410, _) | (400 | 405 | 406 | 501, Request::Referrers(_)) => Ok(None),
         _ => client.body(answer, "signature", MAX_DOCUMENT_BYTES as u64, WHAT).map(Some),
     }

@@ -131,7 +131,7 @@ async fn a_moved_tag_is_another_revision_that_shares_what_is_equal() {
     let second = repository.resolve(&tag("v1"), soon()).await.unwrap();
     assert_ne!(second.commit, first.commit);
     assert!(read(&second, &snapshot.ids).await.is_none(), "the folder is the same");
-    // The revision of before can be read without the registry.
+    // The previous revision can be read without the registry.
     ground.registry.requests();
     assert_eq!(ground.files(&repository, &first).await.unwrap()[1], "b/other.yaml=one");
     assert_eq!(ground.files(&repository, &second).await.unwrap()[1], "b/other.yaml=two");

@@ -129,7 +129,7 @@ async fn a_range_that_matches_nothing_is_named_with_the_newest_version() {
     ground.refused("1.x", None, "has no chart web").await;
     ground.server.rule(|_| Reply::Raw(503, "", b"planted".to_vec()));
     let error = ground.refused("1.x", None, "status 503").await;
-    assert!(!error.is_answer(), "the version of before still is the newest that is known");
+    assert!(!error.is_answer(), "the previous version still is the newest that is known");
 }
 
 #[tokio::test]
