@@ -49,8 +49,8 @@ pub(super) fn is_behind_newest(target: &ReconcileTarget) -> bool {
 }
 
 /// Returns the revision that the annotation names. A commit alone gets the name of the branch or
-/// tag of the spec, and chart and mounts of the held revision, or else of the newest one: `known` has
-/// both, in this order.
+/// tag of the spec, and chart and mounts of the held revision, or else of the newest one: `known`
+/// has both, in this order.
 fn chosen_revision<'a>(
     hold: &RevisionHold,
     valid_spec: &ValidatedSpec,
