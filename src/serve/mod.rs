@@ -10,6 +10,7 @@ mod connections;
 pub mod page;
 mod probes;
 mod status_page;
+pub mod viewer;
 pub mod webhooks;
 
 use std::io;
