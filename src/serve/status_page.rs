@@ -22,7 +22,7 @@ use jiff::Timestamp;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 use tokio::time::{sleep, timeout};
 
-use super::page::{self, LiveRead, PageRequest, Route};
+use super::page::{self, LiveRead, PageRequest, ReadObject, Route};
 use crate::api::SyncName;
 use crate::object::ObjectId;
 use crate::report::board::{LiveObject, StatusBoard};
@@ -35,6 +35,8 @@ const MIN_EVENT_INTERVAL: Duration = Duration::from_millis(500);
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(20);
 /// The longest wait for a live object.
 const READ_TIMEOUT: Duration = Duration::from_secs(6);
+/// Answer for an object that was not read in time.
+const TOO_SLOW: &str = "it took too long";
 
 /// Content security policy: everything comes from this origin.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; \
@@ -115,7 +117,7 @@ impl StatusPage {
             Route::Icon => file("image/svg+xml", page::ICON),
             Route::Events if is_head => reply(200, "text/event-stream", NO_STORE, None, String::new(), true),
             Route::Events => self.events(page::parse_event_source(query)),
-            Route::Overview | Route::Sync(_) | Route::Object(..) | Route::NotFound => {
+            Route::Overview | Route::Sync(_) | Route::Tab(..) | Route::Object(..) | Route::NotFound => {
                 self.document(&asked, query, headers, is_head).await
             }
         }
@@ -138,21 +140,34 @@ impl StatusPage {
         if known.as_ref().is_some_and(|known| is_known(headers, known)) {
             return built(head(304, kind, REVALIDATE, known.as_deref()).body(Body::empty()));
         }
-        let looked = match &asked.route {
-            Route::Object(sync, id) if !is_head => {
-                let is_listed = board.cards.get(sync).is_some_and(|card| card.objects.row(id).is_some());
-                if is_listed { Some(self.read_live_object(sync, id).await) } else { None }
+        let read = match &asked.route {
+            Route::Object(sync, _) | Route::Tab(sync, _) if !is_head => {
+                self.read_live_objects(sync, page::objects_to_read(&board, &asked.route, query)).await
             }
-            _ => None,
+            _ => Vec::new(),
         };
-        let look = looked.as_ref().map(|looked| match looked {
-            Ok(seen) => LiveRead::Read(seen),
-            Err(why) => LiveRead::NotRead(why),
-        });
+        let look = match (&asked.route, read.as_slice()) {
+            (_, []) => None,
+            (Route::Object(..), [(_, Ok(seen)), ..]) => Some(LiveRead::Read(seen)),
+            (Route::Object(..), [(_, Err(why)), ..]) => Some(LiveRead::NotRead(why)),
+            (_, several) => Some(LiveRead::Several(several)),
+        };
         let answer = page::respond(&board, asked, query, look, now);
         let caching = if answer.version.is_some() { REVALIDATE } else { NO_STORE };
         let tag = answer.version.map(tag);
         reply(answer.status, kind, caching, tag.as_deref(), answer.body, is_head)
+    }
+
+    /// Requests live objects one after the other. The first that takes too long is the last.
+    async fn read_live_objects(&self, sync: &SyncName, ids: Vec<ObjectId>) -> Vec<ReadObject> {
+        let mut read: Vec<ReadObject> = Vec::with_capacity(ids.len());
+        for id in ids {
+            let is_slow = matches!(read.last(), Some((_, Err(why))) if why == TOO_SLOW);
+            let seen =
+                if is_slow { Err(TOO_SLOW.to_owned()) } else { self.read_live_object(sync, &id).await };
+            read.push((id, seen));
+        }
+        read
     }
 
     /// Requests a live object, and waits for it.
@@ -164,7 +179,7 @@ impl StatusPage {
         }
         match timeout(READ_TIMEOUT, answered).await {
             Ok(Ok(seen)) => seen,
-            Ok(Err(_)) | Err(_) => Err("it took too long".to_owned()),
+            Ok(Err(_)) | Err(_) => Err(TOO_SLOW.to_owned()),
         }
     }
 

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use moorline::api::{SyncName, SyncStatus};
+use moorline::api::{SyncName, SyncSpec, SyncStatus};
 use moorline::desired::{DesiredSet, Scopes, build_desired_set};
 use moorline::health::Health;
 use moorline::object::ObjectId;
@@ -15,6 +15,7 @@ use moorline::plan::{Change, Failure, FailureReason, Hold, Outcome};
 use moorline::render::{RenderOptions, Rendered, render};
 use moorline::report::board::{
     Activity, DaemonRole, HealthTable, ObjectList, Repair, SourceSummary, StatusBoard, SyncCard,
+    describe_spec,
 };
 use moorline::tree::FileTree;
 use serde_json::{Value, json};
@@ -85,6 +86,16 @@ pub(crate) fn status(conditions: &[(&str, &str, &str, &str)], more: Value) -> Sy
     serde_json::from_value(whole).unwrap()
 }
 
+/// Team of a Sync, as a label.
+fn team(name: &str) -> &'static str {
+    if name.len().is_multiple_of(2) { "blue" } else { "green" }
+}
+
+/// Spec with defaults.
+fn spec() -> SyncSpec {
+    serde_json::from_value(json!({"source": {"git": {"url": "https://github.com/example/fleet"}}})).unwrap()
+}
+
 /// A card; its dependencies are in its own namespace.
 pub(crate) fn card(name: &str, depends_on: &[&str], status: SyncStatus, objects: ObjectList) -> SyncCard {
     let (namespace, name) = name.split_once('/').unwrap();
@@ -99,6 +110,8 @@ pub(crate) fn card(name: &str, depends_on: &[&str], status: SyncStatus, objects:
             service_account: None,
             depends_on: depends_on.iter().map(|name| SyncName::new(namespace, name)).collect(),
             is_resource: true,
+            labels: [("team".into(), team(name).into())].into(),
+            words: describe_spec(&spec()),
         }),
         status: Arc::new(status),
         objects: Arc::new(objects),

@@ -3,11 +3,14 @@
 //! In: the Sync as the API server has it, valid or not. Out: its summary. An invalid URL is
 //! left out: the invalid part may be a password.
 
+use std::collections::BTreeMap;
+
+use serde::Deserialize as _;
 use serde_json::Value;
 
-use crate::api::SyncName;
+use crate::api::{SyncName, SyncSpec};
 use crate::controller::spec::ValidatedSpec;
-use crate::report::board::SourceSummary;
+use crate::report::board::{SourceSummary, SpecSentence, describe_spec};
 use crate::source::{Address, LayerSelection, RegistryAddress};
 
 /// Text for a source without a ref.
@@ -15,6 +18,9 @@ const MAIN: &str = "the repository's default branch";
 
 /// Text for an artifact without a ref.
 const LATEST: &str = "tag latest";
+
+/// Most labels of a Sync that are kept.
+const MAX_LABELS: usize = 32;
 
 /// Returns the source of a Sync resource.
 pub(crate) fn of_resource(name: &SyncName, sync: &Value) -> SourceSummary {
@@ -52,7 +58,21 @@ pub(crate) fn of_resource(name: &SyncName, sync: &Value) -> SourceSummary {
         service_account: Some(account).filter(|account| !account.is_empty()).map(Into::into),
         depends_on: dependencies.into_iter().flatten().filter_map(dependency).collect(),
         is_resource: true,
+        labels: labels(sync),
+        words: sync.get("spec").map(words).unwrap_or_default(),
     }
+}
+
+/// Returns the labels of a resource.
+fn labels(sync: &Value) -> BTreeMap<Box<str>, Box<str>> {
+    let labels = sync.pointer("/metadata/labels").and_then(Value::as_object);
+    let known = labels.into_iter().flatten().filter_map(|(key, value)| Some((key, value.as_str()?)));
+    known.take(MAX_LABELS).map(|(key, value)| (key.as_str().into(), value.into())).collect()
+}
+
+/// Returns a spec in words; none if it is not valid.
+fn words(spec: &Value) -> Box<[SpecSentence]> {
+    SyncSpec::deserialize(spec).map(|spec| describe_spec(&spec)).unwrap_or_default()
 }
 
 /// Returns the source of a run without a Sync resource.
@@ -84,6 +104,10 @@ mod tests {
         let sound = follows("https://host/path");
         assert_eq!((&*sound.url, &*sound.path, &*sound.reference), ("https://host/path", "a", "branch main"));
         assert_eq!(sound.depends_on, [SyncName::new("ops", "base"), SyncName::new("platform", "crds")]);
+        assert!(sound.words.iter().any(|it| it.title == "Prune"), "{:?}", sound.words);
+        let labelled = json!({"metadata": {"labels": {"team": "shop", "odd": 1}}});
+        let labels = of_resource(&SyncName::new("a", "b"), &labelled).labels;
+        assert_eq!(labels.into_iter().collect::<Vec<_>>(), [("team".into(), "shop".into())]);
         assert_eq!(&*follows("https://user:hunter2@host/path").url, "");
         let artifact = |source: Value| {
             of_resource(&SyncName::new("a", "b"), &json!({"spec": {"source": {"oci": source}}}))

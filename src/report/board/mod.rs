@@ -7,6 +7,7 @@
 
 mod objects;
 mod redaction;
+mod spec_words;
 mod state;
 
 use std::collections::BTreeMap;
@@ -16,6 +17,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 pub use objects::{HealthTable, ObjectHealth, ObjectList, ObjectRow, ObjectState};
 pub use redaction::{LiveDifference, LiveObject, NOT_SHOWN, ObjectWriter, RedactedBody, redact_live};
+pub use spec_words::{SpecSentence, describe_spec};
 pub use state::{SyncState, advice};
 
 use crate::api::{SyncName, SyncStatus};
@@ -86,6 +88,10 @@ pub struct SourceSummary {
     pub depends_on: Vec<SyncName>,
     /// True for a resource of the cluster, false for `moorline run --url`.
     pub is_resource: bool,
+    /// Labels of the resource, by which the overview groups.
+    pub labels: BTreeMap<Box<str>, Box<str>>,
+    /// The rest of the spec in words; empty if the spec is not valid.
+    pub words: Box<[SpecSentence]>,
 }
 
 /// An event of a Sync besides the revisions in its history.

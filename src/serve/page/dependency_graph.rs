@@ -7,7 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::badge::sync_style;
 use super::html::Html;
-use super::routes::Link;
+use super::layout;
+use super::routes::{Link, query_value};
 use crate::api::SyncName;
 use crate::report::board::{StatusBoard, SyncCard};
 
@@ -48,14 +49,46 @@ pub(super) fn related_syncs<'a>(board: &'a StatusBoard, card: &'a SyncCard) -> V
     found.into_values().collect()
 }
 
-/// Writes the graph of these Syncs.
-pub(super) fn draw(html: &mut Html, board: &StatusBoard, cards: &[&SyncCard], current: Option<&SyncName>) {
-    let linked = |card: &&&SyncCard| {
-        !card.source.depends_on.is_empty() || board.dependents(&card.name).next().is_some()
-    };
+/// Size of the picture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Zoom(usize);
+
+impl Zoom {
+    /// All steps, as in the query, with their label and the size in tenths.
+    const ALL: [(usize, &'static str, usize); 3] = [(1, "Small", 6), (2, "Normal", 10), (3, "Large", 16)];
+
+    pub(super) fn parse(query: &str) -> Self {
+        let asked = query_value(query, "zoom").and_then(|step| step.parse().ok());
+        Self(asked.filter(|step| Self::ALL.iter().any(|(known, ..)| known == step)).unwrap_or(2))
+    }
+
+    fn tenths(self) -> usize {
+        Self::ALL.into_iter().find(|(step, ..)| *step == self.0).map_or(10, |(_, _, tenths)| tenths)
+    }
+}
+
+/// Writes the section with the graph of these Syncs; `place` is the page with this zoom.
+pub(super) fn write_section(
+    html: &mut Html,
+    board: &StatusBoard,
+    cards: &[&SyncCard],
+    current: Option<&SyncName>,
+    (place, zoom): (&Link, Zoom),
+) {
+    let needed: BTreeSet<&SyncName> = board.cards.values().flat_map(|card| &card.source.depends_on).collect();
+    let linked = |card: &&&SyncCard| !card.source.depends_on.is_empty() || needed.contains(&card.name);
     let cards: Vec<&SyncCard> = cards.iter().filter(linked).copied().collect();
+    layout::begin_section(html, "order", "Dependencies");
     if cards.len() <= MAX_DRAWN {
-        picture(html, &cards, current);
+        html.open("nav", &[("class", "zoom"), ("aria-label", "Size of the graph")]);
+        for (step, label, _) in Zoom::ALL {
+            let marked: &[(&'static str, &str)] = &[("aria-current", "true")];
+            let place = place.clone().with_query(&[("zoom", &step.to_string())]).at("order");
+            html.link(&place, if Zoom(step) == zoom { marked } else { &[] }, label);
+            html.text(" ");
+        }
+        html.close();
+        picture(html, &cards, current, zoom);
     }
     html.open("ul", &[("class", if cards.len() <= MAX_DRAWN { "unseen" } else { "named" })]);
     for card in cards.iter().filter(|card| !card.source.depends_on.is_empty()).take(MAX_DRAWN) {
@@ -63,15 +96,17 @@ pub(super) fn draw(html: &mut Html, board: &StatusBoard, cards: &[&SyncCard], cu
         html.element("li", &[], &format!("{} depends on {}", card.name, first.join(", ")));
     }
     html.close();
+    html.close();
 }
 
-fn picture(html: &mut Html, cards: &[&SyncCard], current: Option<&SyncName>) {
+fn picture(html: &mut Html, cards: &[&SyncCard], current: Option<&SyncName>, zoom: Zoom) {
     let places = places(cards);
     let (columns, lines) = places
         .values()
         .fold((0, 0), |(columns, lines), (column, line)| (columns.max(column + 1), lines.max(line + 1)));
     let (width, height) = (columns * ROOM.0, lines * ROOM.1);
-    let (view, w, h) = (format!("0 0 {width} {height}"), width.to_string(), height.to_string());
+    let size = |length: usize| (length * zoom.tenths() / 10).to_string();
+    let (view, w, h) = (format!("0 0 {width} {height}"), size(width), size(height));
     html.open(
         "div",
         &[("class", "picture"), ("tabindex", "0"), ("role", "group"), ("aria-label", "Dependency graph")],

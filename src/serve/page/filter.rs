@@ -20,8 +20,21 @@ pub(crate) struct Filter {
     pub(crate) typed: String,
     pub(crate) state: String,
     pub(crate) kind: String,
+    /// Order of Syncs; empty for the states that need a person first.
+    pub(crate) sort: String,
+    /// Grouping of Syncs: `namespace`, `state` or `label:KEY`; empty for none.
+    pub(crate) group: String,
     /// Page number, from 1.
     pub(crate) page: usize,
+}
+
+/// One more choice in a form.
+pub(crate) struct Choice<'a> {
+    pub(crate) name: &'static str,
+    pub(crate) label: &'static str,
+    pub(crate) chosen: &'a str,
+    /// Values with their labels; the first value is empty.
+    pub(crate) options: Vec<(String, String)>,
 }
 
 /// One page of the matching rows.
@@ -52,7 +65,9 @@ impl Filter {
         let typed: String = get("q").chars().take(MAX_TEXT).collect();
         let page = get("page").parse().unwrap_or(1);
         let (text, state) = (typed.trim().to_lowercase(), get("state").trim().to_lowercase());
-        Self { text, typed, state, kind: get("kind"), page }
+        let word = |name| get(name).trim().chars().take(MAX_TEXT).collect();
+        let (sort, group) = (word("sort"), word("group"));
+        Self { text, typed, state, kind: get("kind"), sort, group, page }
     }
 
     /// True if the filter matches everything.
@@ -98,14 +113,32 @@ impl Filter {
     /// A link to another page with the same filter.
     pub(crate) fn on_page(&self, place: Link, page: usize) -> Link {
         let page = if page > 1 { page.to_string() } else { String::new() };
-        let asked =
-            [("q", self.typed.as_str()), ("state", &self.state), ("kind", &self.kind), ("page", &page)];
+        let asked = [
+            ("q", self.typed.as_str()),
+            ("state", &self.state),
+            ("kind", &self.kind),
+            ("sort", &self.sort),
+            ("group", &self.group),
+            ("page", &page),
+        ];
         place.with_query(&asked)
+    }
+
+    /// The page of another filter by state, with the same order and groups.
+    pub(crate) fn of_state(&self, state: &str) -> Self {
+        Self { state: state.to_owned(), page: 1, ..self.clone() }
     }
 }
 
-/// Writes the form: a text, a state, and the button.
-pub(crate) fn form(html: &mut Html, place: &Link, filter: &Filter, what: &str, words: &[(&str, &str)]) {
+/// Writes the form: a text, a state, further choices, and the button.
+pub(crate) fn form(
+    html: &mut Html,
+    place: &Link,
+    filter: &Filter,
+    what: &str,
+    words: &[(&str, &str)],
+    more: &[Choice<'_>],
+) {
     html.open(
         "form",
         &[("class", "filter"), ("method", "get"), ("action", place.as_str()), ("role", "search")],
@@ -118,24 +151,10 @@ pub(crate) fn form(html: &mut Html, place: &Link, filter: &Filter, what: &str, w
         &[("type", "search"), ("name", "q"), ("id", "q"), ("value", &filter.typed), ("placeholder", &hint)],
     );
     html.close();
-    html.open("label", &[]);
-    html.element("span", &[], "State");
-    html.open("select", &[("name", "state"), ("id", "state")]);
-    for (word, meaning) in words {
-        let chosen: &[(&'static str, &str)] = &[("value", word), ("selected", "")];
-        let plain: &[(&'static str, &str)] = &[("value", word)];
-        // Without a written value the browser would send the label.
-        let all: &[(&'static str, &str)] = &[("value", " "), ("selected", "")];
-        let attributes = match (*word == filter.state, word.is_empty()) {
-            (true, true) => all,
-            (false, true) => &all[..1],
-            (true, false) => chosen,
-            (false, false) => plain,
-        };
-        html.element("option", attributes, meaning);
-    }
-    html.close();
-    html.close();
+    let options = words.iter().map(|(word, meaning)| ((*word).to_owned(), (*meaning).to_owned()));
+    let states = Choice { name: "state", label: "State", chosen: &filter.state, options: options.collect() };
+    select(html, &states);
+    more.iter().for_each(|choice| select(html, choice));
     if !filter.kind.is_empty() {
         html.void("input", &[("type", "hidden"), ("name", "kind"), ("value", &filter.kind)]);
     }
@@ -143,6 +162,21 @@ pub(crate) fn form(html: &mut Html, place: &Link, filter: &Filter, what: &str, w
     if !filter.is_all() {
         html.link(place, &[("class", "clear")], "Show all");
     }
+    html.close();
+}
+
+fn select(html: &mut Html, choice: &Choice<'_>) {
+    html.open("label", &[]);
+    html.element("span", &[], choice.label);
+    html.open("select", &[("name", choice.name), ("id", choice.name)]);
+    for (word, meaning) in &choice.options {
+        // Without a written value the browser would send the label.
+        let value = if word.is_empty() { " " } else { word };
+        let attributes: &[(&'static str, &str)] = &[("value", value), ("selected", "")];
+        let count = if *word == choice.chosen { 2 } else { 1 };
+        html.element("option", &attributes[..count], meaning);
+    }
+    html.close();
     html.close();
 }
 

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::LiveRead;
 use super::filter::Filter;
-use super::history::{self, TimelineRow as Told};
+use super::json_tabs::entry;
 use super::routes::Link;
+use super::{LiveRead, timeline};
 use crate::api::Reason;
 use crate::diff::diff;
 use crate::report::board::{DaemonRole, HIDDEN, ObjectRow, RedactedBody, StatusBoard, SyncCard, advice};
@@ -39,13 +39,7 @@ pub(super) fn one(board: &StatusBoard, card: &SyncCard, filter: &Filter) -> Stri
             "manager": repair.manager, "changedAt": repair.changed_at, "deleted": repair.was_deleted,
         })
     });
-    let timeline = history::rows(card).into_iter().map(|row| match row {
-        Told::Revision(entry) => json!({
-            "time": entry.time, "reason": entry.result, "text": entry.message, "revision": entry.revision,
-            "subject": entry.subject, "author": entry.author,
-        }),
-        Told::Activity(it) => json!({"time": it.time, "reason": it.reason, "text": it.text}),
-    });
+    let entries: Vec<Value> = timeline::entries(card).iter().map(entry).collect();
     let dependents: Vec<String> = board.dependents(&card.name).map(|it| it.name.to_string()).collect();
     let more = json!({
         "advice": Reason::parse(reason).and_then(|reason| advice(reason, &card.name)),
@@ -54,7 +48,7 @@ pub(super) fn one(board: &StatusBoard, card: &SyncCard, filter: &Filter) -> Stri
         "approval": status.approval,
         "history": status.history,
         "repairs": repairs.collect::<Vec<_>>(),
-        "timeline": timeline.collect::<Vec<_>>(),
+        "timeline": entries,
         "dependents": dependents,
         "interval": card.source.interval,
         "serviceAccount": card.source.service_account,
@@ -88,7 +82,7 @@ pub(super) fn object(card: &SyncCard, row: &ObjectRow<'_>, look: Option<LiveRead
             whole["writers"] = writer.collect();
         }
         Some(LiveRead::NotRead(why)) => whole["notRead"] = why.into(),
-        None => {}
+        Some(LiveRead::Several(_)) | None => {}
     }
     text(&whole)
 }
@@ -115,7 +109,7 @@ fn short(card: &SyncCard) -> Value {
     })
 }
 
-fn line(card: &SyncCard, row: &ObjectRow<'_>) -> Value {
+pub(super) fn line(card: &SyncCard, row: &ObjectRow<'_>) -> Value {
     let or_null = |text: &str| if text.is_empty() { Value::Null } else { text.into() };
     json!({
         "group": row.id.group(), "kind": row.id.kind(),
@@ -137,7 +131,7 @@ fn shown(shown: Option<&RedactedBody>) -> Value {
     }
 }
 
-fn text(value: &Value) -> String {
+pub(super) fn text(value: &Value) -> String {
     let mut text = value.to_string();
     text.push('\n');
     text

@@ -6,20 +6,26 @@
 mod badge;
 mod commit;
 mod dependency_graph;
-mod drift;
-mod field_diff;
+mod diff_list;
 mod filter;
-mod history;
 mod html;
 mod json;
+mod json_tabs;
 mod layout;
 mod object;
+mod object_diff;
 mod object_list;
 mod overview;
 mod pending_deletions;
+mod plan;
 mod relative_time;
 mod routes;
+mod settings;
 mod sync;
+mod sync_table;
+mod tabs;
+mod timeline;
+mod yaml_view;
 
 use jiff::Timestamp;
 
@@ -28,14 +34,17 @@ use crate::object::ObjectId;
 use crate::report::board::{LiveObject, StatusBoard, SyncCard};
 use filter::Filter;
 pub use layout::{ICON, SCRIPT, STYLE};
+pub use tabs::SyncTab;
 
 /// The target of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Route {
     /// All Syncs.
     Overview,
-    /// One Sync.
+    /// One Sync with its objects.
     Sync(SyncName),
+    /// Another tab of a Sync.
+    Tab(SyncName, SyncTab),
     /// One object of a Sync.
     Object(SyncName, ObjectId),
     /// The event stream with changes.
@@ -59,13 +68,18 @@ pub struct PageRequest {
     pub json: bool,
 }
 
-/// Result of reading a live object for a viewer.
+/// A live object that was read for a viewer, or the reason why it was not.
+pub type ReadObject = (ObjectId, Result<LiveObject, String>);
+
+/// Result of reading live objects for a viewer.
 #[derive(Debug, Clone, Copy)]
 pub enum LiveRead<'a> {
-    /// It was read.
+    /// The object of the page was read.
     Read(&'a LiveObject),
     /// It was not read, for this reason.
     NotRead(&'a str),
+    /// The objects of a list.
+    Several(&'a [ReadObject]),
 }
 
 /// The response to a request.
@@ -94,6 +108,12 @@ pub fn parse_path(path: &str) -> PageRequest {
         (["page.js"], false) => Route::Script,
         (["icon.svg"], false) => Route::Icon,
         (["syncs", namespace, name], _) => Route::Sync(SyncName::new(namespace, name)),
+        (["syncs", namespace, name, segment], _) => match SyncTab::parse(segment) {
+            Some(tab @ (SyncTab::Timeline | SyncTab::Diff | SyncTab::Plan | SyncTab::Settings)) => {
+                Route::Tab(SyncName::new(namespace, name), tab)
+            }
+            Some(SyncTab::Objects | SyncTab::Tree | SyncTab::Events) | None => Route::NotFound,
+        },
         (["syncs", namespace, name, "objects", ..], _) => {
             match crate::serve::page::routes::parse_object_id(&parts[4..]) {
                 Some(id) => Route::Object(SyncName::new(namespace, name), id),
@@ -110,10 +130,16 @@ pub fn parse_path(path: &str) -> PageRequest {
 pub fn version(board: &StatusBoard, route: &Route) -> Option<u64> {
     match route {
         Route::Overview => Some(board.version),
-        Route::Sync(name) => board.cards.get(name).map(|card| sync_version(board, card)),
-        Route::Object(..) | Route::Events | Route::Style | Route::Script | Route::Icon | Route::NotFound => {
-            None
+        Route::Sync(name) | Route::Tab(name, SyncTab::Timeline | SyncTab::Plan | SyncTab::Settings) => {
+            board.cards.get(name).map(|card| sync_version(board, card))
         }
+        Route::Tab(..)
+        | Route::Object(..)
+        | Route::Events
+        | Route::Style
+        | Route::Script
+        | Route::Icon
+        | Route::NotFound => None,
     }
 }
 
@@ -131,7 +157,29 @@ pub fn parse_event_source(query: &str) -> Option<SyncName> {
     Some(SyncName::new(namespace, name))
 }
 
-/// Renders the board for a request. `look` is given for objects only.
+/// The objects of the page that are read from the cluster for a viewer; empty for most pages.
+pub fn objects_to_read(board: &StatusBoard, route: &Route, query: &str) -> Vec<ObjectId> {
+    match route {
+        Route::Object(name, id) => {
+            let is_listed = board.cards.get(name).is_some_and(|card| card.objects.row(id).is_some());
+            is_listed.then(|| id.clone()).into_iter().collect()
+        }
+        Route::Tab(name, SyncTab::Diff) => {
+            let card = board.cards.get(name);
+            card.map(|card| diff_list::objects_to_read(card, &Filter::parse(query))).unwrap_or_default()
+        }
+        Route::Overview
+        | Route::Sync(_)
+        | Route::Tab(..)
+        | Route::Events
+        | Route::Style
+        | Route::Script
+        | Route::Icon
+        | Route::NotFound => Vec::new(),
+    }
+}
+
+/// Renders the board for a request. `look` is given if [`objects_to_read`] names objects.
 pub fn respond(
     board: &StatusBoard,
     asked: &PageRequest,
@@ -143,10 +191,13 @@ pub fn respond(
     let filter = Filter::parse(query);
     let found = match &asked.route {
         Route::Overview if asked.json => Some(json::all(board, &filter)),
-        Route::Overview => Some(crate::serve::page::overview::page(board, &filter, now)),
+        Route::Overview => Some(overview::page(board, query, now)),
+        Route::Tab(name, tab) => {
+            board.cards.get(name).and_then(|card| tab_page(board, card, *tab, asked.json, query, look, now))
+        }
         Route::Sync(name) => board.cards.get(name).map(|card| match asked.json {
             true => json::one(board, card, &filter),
-            false => crate::serve::page::sync::page(board, card, &filter, now),
+            false => sync::page(board, card, query, now),
         }),
         Route::Object(name, id) => board.cards.get(name).and_then(|card| {
             let row = card.objects.row(id)?;
@@ -166,4 +217,27 @@ pub fn respond(
             version: None,
         },
     }
+}
+
+/// Renders a tab of a Sync. `None` for a tab that is rendered elsewhere.
+fn tab_page(
+    board: &StatusBoard,
+    card: &SyncCard,
+    tab: SyncTab,
+    json: bool,
+    query: &str,
+    look: Option<LiveRead<'_>>,
+    now: Timestamp,
+) -> Option<String> {
+    Some(match (tab, json) {
+        (SyncTab::Timeline, true) => json_tabs::timeline(card, query),
+        (SyncTab::Timeline, false) => timeline::page(board, card, query, now),
+        (SyncTab::Diff, true) => json_tabs::diff(card, &Filter::parse(query), look),
+        (SyncTab::Diff, false) => diff_list::page(board, card, query, look, now),
+        (SyncTab::Plan, true) => json_tabs::plan(card),
+        (SyncTab::Plan, false) => plan::page(board, card, now),
+        (SyncTab::Settings, true) => json_tabs::settings(card),
+        (SyncTab::Settings, false) => settings::page(board, card, now),
+        (SyncTab::Objects | SyncTab::Tree | SyncTab::Events, _) => return None,
+    })
 }

@@ -3,15 +3,12 @@
 use jiff::Timestamp;
 
 use super::html::Html;
+use super::object_diff::object_diff;
 use super::relative_time::write_time_text;
 use super::routes::Link;
-use super::{LiveRead, badge};
-use super::{field_diff, layout, sync};
+use super::{LiveRead, badge, diff_list};
+use super::{layout, sync, yaml_view};
 use crate::report::board::{LiveObject, ObjectRow, RedactedBody, StatusBoard, SyncCard};
-use crate::yaml;
-
-/// The most bytes of a body that are shown.
-const MAX_BODY: usize = 200 << 10;
 
 pub(super) fn page(
     board: &StatusBoard,
@@ -29,7 +26,7 @@ pub(super) fn page(
     head(&mut html, row, now);
     match look {
         Some(LiveRead::Read(seen)) => {
-            differences(&mut html, row, seen);
+            differences(&mut html, card, row, seen);
             bodies(&mut html, card, row, Some(seen));
             writers(&mut html, seen, now);
         }
@@ -40,7 +37,7 @@ pub(super) fn page(
             html.close();
             bodies(&mut html, card, row, None);
         }
-        None => bodies(&mut html, card, row, None),
+        Some(LiveRead::Several(_)) | None => bodies(&mut html, card, row, None),
     }
     let place = Link::object(&card.name, row.id).json();
     layout::end_page(html, board, Some(&place))
@@ -98,23 +95,29 @@ fn head(html: &mut Html, row: &ObjectRow<'_>, now: Timestamp) {
     html.close();
 }
 
-fn differences(html: &mut Html, row: &ObjectRow<'_>, seen: &LiveObject) {
+fn differences(html: &mut Html, card: &SyncCard, row: &ObjectRow<'_>, seen: &LiveObject) {
     html.open("section", &[("id", "difference")]);
     html.element("h2", &[], "Diff");
-    match (&seen.live, seen.differences.as_slice()) {
-        (None, _) => html.element("p", &[], "The object does not exist in the cluster."),
-        (Some(_), _) if row.origin.is_none() => {
+    let wanted = card.objects.wanted(row.id).map(RedactedBody::wanted);
+    match wanted.as_ref().map(|wanted| object_diff(wanted, seen)) {
+        _ if seen.live.is_none() => html.element("p", &[], "The object does not exist in the cluster."),
+        None | Some(None) => {
             html.element("p", &[], "The object was removed from Git, so there is nothing to compare with.");
         }
-        (Some(_), []) => {
-            html.element("p", &[("class", "quiet")], "All fields that Git sets match the live object.")
+        Some(Some(diff)) => {
+            if diff.is_equal() {
+                let text = "All fields that Git sets match the live object.";
+                html.element("p", &[("class", "quiet")], text);
+            }
+            diff_list::legend(html);
+            diff.write(html, "diff", "Diff of the live object and Git");
         }
-        (Some(_), found) => field_diff::table(html, found),
     }
     html.close();
 }
 
 fn bodies(html: &mut Html, card: &SyncCard, row: &ObjectRow<'_>, seen: Option<&LiveObject>) {
+    search(html);
     html.open("div", &[("class", "beside")]);
     if let Some(wanted) = card.objects.wanted(row.id) {
         body(html, "wanted", "Desired state", &RedactedBody::wanted(wanted));
@@ -125,22 +128,24 @@ fn bodies(html: &mut Html, card: &SyncCard, row: &ObjectRow<'_>, seen: Option<&L
     html.close();
 }
 
+/// Writes a search field, which the script shows.
+fn search(html: &mut Html) {
+    html.open("p", &[("id", "search"), ("class", "filter"), ("hidden", "")]);
+    html.open("label", &[]);
+    html.element("span", &[], "Search in the YAML");
+    html.void("input", &[("type", "search"), ("id", "find"), ("autocomplete", "off")]);
+    html.close();
+    html.element("span", &[("id", "found"), ("class", "quiet"), ("role", "status")], "");
+    html.close();
+}
+
 fn body(html: &mut Html, id: &'static str, title: &'static str, shown: &RedactedBody) {
     html.open("section", &[("id", id)]);
     html.element("h2", &[], title);
     if !shown.omission.is_empty() {
         html.element("p", &[("class", "quiet")], shown.omission);
     }
-    let text = yaml::write(&shown.body);
-    html.open("pre", &[("tabindex", "0"), ("role", "region"), ("aria-label", title)]);
-    match text.char_indices().find(|(at, _)| *at >= MAX_BODY) {
-        Some((end, _)) => {
-            html.text(&text[..end]);
-            html.text(&format!("… ({} bytes more)", text.len() - end));
-        }
-        None => html.text(&text),
-    }
-    html.close();
+    yaml_view::write(html, id, title, &shown.body);
     html.close();
 }
 
@@ -150,19 +155,31 @@ fn writers(html: &mut Html, seen: &LiveObject, now: Timestamp) {
     }
     html.open("section", &[("id", "writers")]);
     html.element("h2", &[], "Field managers");
-    html.open("ul", &[("class", "named")]);
+    html.open("table", &[("class", "cards")]);
+    html.open("thead", &[]);
+    html.open("tr", &[]);
+    for title in ["Field manager", "Part", "Last write"] {
+        html.element("th", &[("scope", "col")], title);
+    }
+    html.close();
+    html.close();
+    html.open("tbody", &[]);
     for writer in &seen.writers {
-        html.open("li", &[]);
+        html.open("tr", &[]);
+        html.open("th", &[("scope", "row")]);
         html.element("code", &[], &writer.manager);
-        if !writer.subresource.is_empty() {
-            html.text(&format!(" ({})", writer.subresource));
-        }
-        if !writer.time.is_empty() {
-            html.text(", ");
-            write_time_text(html, &writer.time, now);
+        html.close();
+        let part = if writer.subresource.is_empty() { "object" } else { &writer.subresource };
+        html.element("td", &[("data-label", "Part")], part);
+        html.open("td", &[("data-label", "Last write")]);
+        match writer.time.is_empty() {
+            true => html.text("not known"),
+            false => write_time_text(html, &writer.time, now),
         }
         html.close();
+        html.close();
     }
+    html.close();
     html.close();
     html.close();
 }

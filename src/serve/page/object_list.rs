@@ -14,7 +14,7 @@ pub(super) fn write_section(html: &mut Html, card: &SyncCard, filter: &Filter) {
     let place = Link::sync(&card.name);
     html.open("section", &[("id", "objects")]);
     html.element("h2", &[], "Objects");
-    form(html, &place, filter, "objects", &OBJECT_WORDS);
+    form(html, &place, filter, "objects", &OBJECT_WORDS, &[]);
     html.open("div", &[("id", "rows"), ("data-part", "")]);
     kinds(html, card, &place, filter);
     let part = filter.paginate(card.objects.rows().filter(|row| filter.fits_object(row)));

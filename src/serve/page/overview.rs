@@ -2,10 +2,10 @@
 
 use jiff::Timestamp;
 
-use super::filter::{Filter, form, sync_states, write_pagination};
+use super::filter::Filter;
 use super::html::Html;
 use super::routes::Link;
-use super::{badge, commit};
+use super::{badge, sync_table};
 use super::{dependency_graph, layout, pending_deletions, relative_time};
 use crate::api::Reason;
 use crate::grammar::counted;
@@ -16,29 +16,26 @@ const MAX_TOLD: usize = 20;
 /// The most characters of a message on the overview.
 const MAX_WHY: usize = 300;
 
-pub(super) fn page(board: &StatusBoard, filter: &Filter, now: Timestamp) -> String {
+pub(super) fn page(board: &StatusBoard, query: &str, now: Timestamp) -> String {
+    let filter = Filter::parse(query);
     let mut html = layout::begin_page("Moorline", layout::LiveUpdates::All(board.version));
     if layout::stance(&mut html, board) {
         return layout::end_page(html, board, None);
     }
-    verdict(&mut html, board, now);
-    attention(&mut html, board);
-    syncs(&mut html, board, filter, now);
+    verdict(&mut html, board, &filter, now);
+    attention(&mut html, board, &filter);
+    sync_table::write_favourites(&mut html, board, query, now);
+    sync_table::write_section(&mut html, board, &filter, now);
     if board.cards.values().any(|card| !card.source.depends_on.is_empty()) {
-        layout::begin_section(&mut html, "order", "Dependencies");
-        dependency_graph::draw(
-            &mut html,
-            board,
-            &board.cards.values().map(|card| &**card).collect::<Vec<_>>(),
-            None,
-        );
-        html.close();
+        let cards: Vec<&SyncCard> = board.cards.values().map(|card| &**card).collect();
+        let zoom = (&Link::overview(), dependency_graph::Zoom::parse(query));
+        dependency_graph::write_section(&mut html, board, &cards, None, zoom);
     }
     layout::end_page(html, board, Some(&Link::overview().json()))
 }
 
 /// Writes the summary of all Syncs.
-fn verdict(html: &mut Html, board: &StatusBoard, now: Timestamp) {
+fn verdict(html: &mut Html, board: &StatusBoard, filter: &Filter, now: Timestamp) {
     let count = |fits: fn(SyncState) -> bool| board.cards.values().filter(|card| fits(card.state())).count();
     let all = board.cards.len();
     let amiss = count(SyncState::needs_attention);
@@ -72,6 +69,7 @@ fn verdict(html: &mut Html, board: &StatusBoard, now: Timestamp) {
         relative_time::write_time(html, last, now);
     }
     html.close();
+    counts(html, board, filter);
     if all == 0 {
         html.element(
             "p",
@@ -82,12 +80,34 @@ fn verdict(html: &mut Html, board: &StatusBoard, now: Timestamp) {
     html.close();
 }
 
+/// Writes the number of Syncs in each state, each with a link to them.
+fn counts(html: &mut Html, board: &StatusBoard, filter: &Filter) {
+    let of = |state| board.cards.values().filter(|card| card.state() == state).count();
+    let counted = SyncState::ALL.into_iter().map(|state| (state, of(state)));
+    let counted: Vec<(SyncState, usize)> = counted.filter(|(_, count)| *count > 0).collect();
+    if counted.is_empty() {
+        return;
+    }
+    html.open("ul", &[("class", "counts"), ("aria-label", "Syncs by state")]);
+    for (state, count) in counted {
+        html.open("li", &[]);
+        let place = filter.of_state(&state.label().to_lowercase()).on_page(Link::overview(), 1).at("syncs");
+        let (class, sign) = badge::sync_style(state);
+        html.open_link(&place, &[("class", &format!("badge {class}")), ("title", state.meaning())]);
+        html.element("span", &[("aria-hidden", "true")], sign);
+        html.text(&format!(" {count} {}", state.title()));
+        html.close();
+        html.close();
+    }
+    html.close();
+}
+
 fn syncs_are(count: usize) -> String {
     format!("{} {}", counted(count, "Sync"), if count == 1 { "is" } else { "are" })
 }
 
 /// Writes the Syncs that need attention, with advice.
-fn attention(html: &mut Html, board: &StatusBoard) {
+fn attention(html: &mut Html, board: &StatusBoard, filter: &Filter) {
     let mut amiss: Vec<&SyncCard> =
         board.cards.values().map(|card| &**card).filter(|card| card.state().needs_attention()).collect();
     if amiss.is_empty() {
@@ -109,7 +129,8 @@ fn attention(html: &mut Html, board: &StatusBoard) {
     if amiss.len() > MAX_TOLD {
         let rest = format!("and {} more", amiss.len() - MAX_TOLD);
         html.open("p", &[]);
-        html.link(&Link::overview().with_query(&[("state", "attention")]), &[], &rest);
+        let all = filter.of_state("attention").on_page(Link::overview(), 1).at("syncs");
+        html.link(&all, &[], &rest);
         html.close();
     }
     html.close();
@@ -138,78 +159,6 @@ pub(super) fn write_reason(html: &mut Html, card: &SyncCard, most: usize) {
     if let Some(advice) = Reason::parse(reason).and_then(|reason| advice(reason, &card.name)) {
         html.element("p", &[("class", "advice")], &advice);
     }
-}
-
-fn syncs(html: &mut Html, board: &StatusBoard, filter: &Filter, now: Timestamp) {
-    html.open("section", &[("id", "syncs")]);
-    html.element("h2", &[], "Syncs");
-    form(html, &Link::overview(), filter, "Syncs", &sync_states());
-    html.open("div", &[("id", "rows"), ("data-part", "")]);
-    let mut fitting: Vec<&SyncCard> =
-        board.cards.values().map(|card| &**card).filter(|card| filter.fits(card)).collect();
-    fitting.sort_by_key(|card| card.state());
-    let part = filter.paginate(fitting.into_iter());
-    if part.rows.is_empty() && !board.cards.is_empty() {
-        html.element("p", &[("class", "quiet")], "No Sync matches the filter.");
-    }
-    if !part.rows.is_empty() {
-        html.open("table", &[("class", "cards")]);
-        html.element("caption", &[("class", "unseen")], "Matching Syncs, those that need attention first");
-        html.open("thead", &[]);
-        html.open("tr", &[]);
-        for title in ["Sync", "State", "Applied", "Objects", "Healthy", "Last change"] {
-            html.element("th", &[("scope", "col")], title);
-        }
-        html.close();
-        html.close();
-        html.open("tbody", &[]);
-        part.rows.iter().for_each(|card| row(html, card, now));
-        html.close();
-        html.close();
-    }
-    write_pagination(html, &Link::overview(), filter, &part);
-    html.close();
-    html.close();
-}
-
-fn row(html: &mut Html, card: &SyncCard, now: Timestamp) {
-    html.open("tr", &[]);
-    html.open("th", &[("scope", "row")]);
-    html.link(&Link::sync(&card.name), &[], &card.name.to_string());
-    html.element("span", &[("class", "quiet below")], &follows(card));
-    html.close();
-    html.open("td", &[("data-label", "State")]);
-    badge::sync(html, card.state());
-    html.close();
-    html.open("td", &[("data-label", "Applied")]);
-    let revisions = card.status.revision.as_ref();
-    let applied = revisions.and_then(|revision| revision.applied.as_deref()).unwrap_or_default();
-    commit::write_revision(html, &card.source.url, applied);
-    html.close();
-    html.open("td", &[("data-label", "Objects")]);
-    html.text(&object_counts(card));
-    html.close();
-    html.open("td", &[("data-label", "Healthy")]);
-    html.text(match card.condition("Healthy").map(|healthy| healthy.status.as_str()) {
-        Some("True") => "yes",
-        Some("False") => "no",
-        Some(_) => "unknown",
-        None => "–",
-    });
-    html.close();
-    html.open("td", &[("data-label", "Last change")]);
-    match card.last_change() {
-        Some(at) => relative_time::write_time(html, at.0, now),
-        None => html.text("–"),
-    }
-    html.close();
-    html.close();
-}
-
-fn follows(card: &SyncCard) -> String {
-    let subject = &card.source;
-    let path = subject.path.trim_start_matches("./");
-    format!("{} {path}", subject.url.trim_start_matches("https://"))
 }
 
 /// The number of objects, and the numbers of those with problems.

@@ -3,6 +3,7 @@
 use super::html::Html;
 use super::layout;
 use super::routes::Link;
+use super::tabs::SyncTab;
 use crate::api::{APPROVE_ANNOTATION, DELETION_ANNOTATION, DeletionPolicy, Reason, format_deletion_answer};
 use crate::grammar::counted;
 use crate::report::board::{ObjectState, SyncCard};
@@ -10,26 +11,52 @@ use crate::report::board::{ObjectState, SyncCard};
 /// The most objects that are listed.
 const MAX_NAMED: usize = 50;
 
-/// Writes the pending deletions, if there are any.
-pub(super) fn write_section(html: &mut Html, card: &SyncCard) {
+/// Writes the pending deletions with the commands that answer them, if there are any; the plan has
+/// the objects.
+pub(super) fn write_summary(html: &mut Html, card: &SyncCard) {
+    if begin_waiting(html, card) {
+        if card.status.approval.is_some() {
+            html.open("p", &[]);
+            html.link(&Link::tab(&card.name, SyncTab::Plan), &[], "Which objects, and why");
+            html.close();
+        }
+        html.close();
+    }
+}
+
+/// Begins the section about pending deletions, with the commands; false if there are none.
+fn begin_waiting(html: &mut Html, card: &SyncCard) -> bool {
     if is_deletion(card) {
         layout::begin_section(html, "waiting", "Pending approval");
         html.element("p", &[], "The deletion of this Sync has stopped. Decide about the remaining objects.");
         answers(html, card);
-        html.close();
-        return;
+        return true;
     }
-    if card.status.approval.is_none() {
-        return;
-    }
+    let Some(approval) = &card.status.approval else { return false };
     layout::begin_section(html, "waiting", "Pending approval");
-    let waiting: Vec<_> = card.objects.rows().filter(|row| row.state == ObjectState::PendingPrune).collect();
+    let waiting = card.objects.rows().filter(|row| row.state == ObjectState::PendingPrune).count();
     let text = format!(
-        "{} removed from Git and waiting to be deleted. Approval covers exactly these objects.",
-        counted(waiting.len(), "object")
+        "{} removed from Git and waiting to be deleted. Approval covers exactly these objects, by the hash ",
+        counted(waiting, "object")
     );
-    html.element("p", &[], &text);
+    html.open("p", &[]);
+    html.text(&text);
+    html.element("code", &[], &approval.hash);
+    html.text(".");
+    html.close();
     write_commands(html, card);
+    true
+}
+
+/// Writes the pending deletions with their objects, if there are any.
+pub(super) fn write_section(html: &mut Html, card: &SyncCard) {
+    if !begin_waiting(html, card) {
+        return;
+    }
+    let waiting: Vec<_> = card.objects.rows().filter(|row| row.state == ObjectState::PendingPrune).collect();
+    if waiting.is_empty() {
+        return html.close();
+    }
     html.open("ul", &[("class", "named")]);
     let mut last = "";
     for row in waiting.iter().take(MAX_NAMED) {

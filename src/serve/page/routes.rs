@@ -5,6 +5,7 @@
 
 use std::fmt::Write as _;
 
+use super::tabs::SyncTab;
 use crate::api::SyncName;
 use crate::object::ObjectId;
 
@@ -24,6 +25,15 @@ impl Link {
     /// The page of a Sync.
     pub(crate) fn sync(name: &SyncName) -> Self {
         Self { text: format!("/syncs/{}/{}", part(&name.namespace), part(&name.name)), external: false }
+    }
+
+    /// A tab of a Sync.
+    pub(crate) fn tab(name: &SyncName, tab: SyncTab) -> Self {
+        let mut place = Self::sync(name);
+        if !tab.segment().is_empty() {
+            let _ = write!(place.text, "/{}", tab.segment());
+        }
+        place
     }
 
     /// The page of an object.
@@ -69,6 +79,12 @@ impl Link {
         self
     }
 
+    /// Adds an anchor on the page.
+    pub(crate) fn at(mut self, anchor: &'static str) -> Self {
+        let _ = write!(self.text, "#{anchor}");
+        self
+    }
+
     pub(crate) fn as_str(&self) -> &str {
         &self.text
     }
@@ -91,10 +107,21 @@ pub(crate) fn path_segments(path: &str) -> Option<Vec<String>> {
 }
 
 /// The value of a name in a query.
-pub(crate) fn query_value<'a>(query: &'a str, name: &str) -> Option<String> {
-    let mut pairs = query.split('&').filter_map(|pair: &'a str| pair.split_once('='));
-    let (_, value) = pairs.find(|(known, _)| *known == name)?;
+pub(crate) fn query_value(query: &str, name: &str) -> Option<String> {
+    let (_, value) = pairs(query).find(|(known, _)| *known == name)?;
     unescape(value, true)
+}
+
+/// All values of a name in a query, each of which may be several with commas between them.
+pub(crate) fn query_values(query: &str, name: &str) -> Vec<String> {
+    let values = pairs(query).filter(|(known, _)| *known == name);
+    let values: Vec<String> = values.filter_map(|(_, value)| unescape(value, true)).collect();
+    let parts = values.iter().flat_map(|value| value.split(','));
+    parts.filter(|part| !part.is_empty()).map(str::to_owned).collect()
+}
+
+fn pairs(query: &str) -> impl Iterator<Item = (&str, &str)> {
+    query.split('&').filter_map(|pair| pair.split_once('='))
 }
 
 fn unescape(text: &str, plus: bool) -> Option<String> {
@@ -160,6 +187,7 @@ mod tests {
         assert_eq!(query_value(asked, "q").as_deref(), Some("a b&c=d"));
         assert_eq!(query_value("q=a+b", "q").as_deref(), Some("a b"));
         assert_eq!(query_value(asked, "state"), None);
+        assert_eq!(query_values("k=a%2Cb&q=d&k=c&k=", "k"), ["a", "b", "c"]);
     }
 
     #[test]

@@ -1,41 +1,64 @@
-//! The page of one Sync: state and advice, objects, drift, history and dependencies.
+//! The frame of a Sync's tabs (breadcrumbs, state, revision, navigation), and its first tab.
+//!
+//! In: a card and a tab. Out: the beginning and the end of its page; the tab of the objects, with
+//! pending deletions, problems and dependencies, as a whole.
 
 use jiff::Timestamp;
 
 use super::filter::Filter;
 use super::html::Html;
+use super::layout::LiveUpdates;
 use super::routes::Link;
-use super::{badge, commit, drift, history};
+use super::tabs::{self, SyncTab};
+use super::{badge, commit, timeline};
 use super::{dependency_graph, layout, object_list, overview, pending_deletions, relative_time};
-use crate::api::{StatusProblem, current_reason};
+use crate::api::{HistoryEntry, StatusProblem, current_reason};
 use crate::report::board::{StatusBoard, SyncCard};
 use crate::report::count_unlisted;
 
 /// The most characters of a message; longer than any message in a status.
 const WHOLE: usize = 2000;
 
-pub(super) fn page(board: &StatusBoard, card: &SyncCard, filter: &Filter, now: Timestamp) -> String {
-    let name = card.name.to_string();
-    let mut html = layout::begin_page(
-        &format!("{name} · Moorline"),
-        layout::LiveUpdates::Sync(&name, super::sync_version(board, card)),
-    );
+pub(super) fn page(board: &StatusBoard, card: &SyncCard, query: &str, now: Timestamp) -> String {
+    let mut html = begin_page(board, card, SyncTab::Objects, now);
     let around = dependency_graph::related_syncs(board, card);
-    crumbs(&mut html, card, None);
-    head(&mut html, card);
-    pending_deletions::write_section(&mut html, card);
+    pending_deletions::write_summary(&mut html, card);
     problems(&mut html, card);
-    facts(&mut html, card, now);
-    object_list::write_section(&mut html, card, filter);
-    drift::write_section(&mut html, card, now);
-    history::write_section(&mut html, card, now);
+    object_list::write_section(&mut html, card, &Filter::parse(query));
     if around.len() > 1 {
-        layout::begin_section(&mut html, "order", "Dependencies");
-        dependency_graph::draw(&mut html, board, &around, Some(&card.name));
-        html.close();
+        let (place, zoom) = (Link::sync(&card.name), dependency_graph::Zoom::parse(query));
+        dependency_graph::write_section(&mut html, board, &around, Some(&card.name), (&place, zoom));
     }
-    conditions(&mut html, card, now);
-    layout::end_page(html, board, Some(&Link::sync(&card.name).json()))
+    end_page(html, board, card, SyncTab::Objects)
+}
+
+/// Begins the page of a tab that the script keeps up to date.
+pub(super) fn begin_page(board: &StatusBoard, card: &SyncCard, tab: SyncTab, now: Timestamp) -> Html {
+    let name = card.name.to_string();
+    begin_tab(card, tab, LiveUpdates::Sync(&name, super::sync_version(board, card)), now)
+}
+
+/// Begins the page of a tab whose content was read for this viewer.
+pub(super) fn begin_read_page(board: &StatusBoard, card: &SyncCard, tab: SyncTab, now: Timestamp) -> Html {
+    let name = card.name.to_string();
+    begin_tab(card, tab, LiveUpdates::NotifyOnly(&name, super::sync_version(board, card)), now)
+}
+
+fn begin_tab(card: &SyncCard, tab: SyncTab, live: LiveUpdates<'_>, now: Timestamp) -> Html {
+    let title = match tab {
+        SyncTab::Objects => format!("{} · Moorline", card.name),
+        tab => format!("{} · {} · Moorline", card.name, tab.title()),
+    };
+    let mut html = layout::begin_page(&title, live);
+    crumbs(&mut html, card, None);
+    head(&mut html, card, now);
+    tabs::write_nav(&mut html, card, tab);
+    html
+}
+
+/// Ends the page of a tab.
+pub(super) fn end_page(html: Html, board: &StatusBoard, card: &SyncCard, tab: SyncTab) -> String {
+    layout::end_page(html, board, Some(&Link::tab(&card.name, tab).json()))
 }
 
 /// Writes the breadcrumbs.
@@ -54,7 +77,7 @@ pub(super) fn crumbs(html: &mut Html, card: &SyncCard, object: Option<&str>) {
     html.close();
 }
 
-fn head(html: &mut Html, card: &SyncCard) {
+fn head(html: &mut Html, card: &SyncCard, now: Timestamp) {
     html.open("section", &[("id", "head"), ("data-part", ""), ("class", "verdict")]);
     html.open("h1", &[]);
     html.element("span", &[("class", "quiet")], &format!("{}/", card.name.namespace));
@@ -63,66 +86,40 @@ fn head(html: &mut Html, card: &SyncCard) {
     badge::sync(html, card.state());
     html.close();
     overview::write_reason(html, card, WHOLE);
+    revisions(html, card, now);
     html.close();
 }
 
-fn facts(html: &mut Html, card: &SyncCard, now: Timestamp) {
-    let (subject, status) = (&card.source, &card.status);
-    layout::begin_section(html, "facts", "Source");
-    html.open("dl", &[("class", "facts")]);
-    fact(html, "Repository");
-    match Link::external(&subject.url) {
-        Some(place) => html.link(&place, &[], &subject.url),
-        None => html.text(&subject.url),
-    }
-    html.close();
-    fact(html, "Path");
-    let path = subject.path.trim_start_matches("./");
-    html.text(if path.is_empty() { "the whole repository" } else { path });
-    html.close();
-    fact(html, "Reference");
-    html.text(&subject.reference);
-    html.close();
-    let revisions = status.revision.clone().unwrap_or_default();
-    let kept = revisions.held.as_ref().map(|held| held.revision.clone());
+/// Writes the revisions of the Sync: the applied one, and those that differ from it.
+fn revisions(html: &mut Html, card: &SyncCard, now: Timestamp) {
+    let revisions = card.status.revision.clone().unwrap_or_default();
+    let held = revisions.held.as_ref().map(|held| held.revision.clone());
+    let (applied, seen) = (&revisions.applied, &revisions.seen);
+    let is_other = |revision: &Option<String>| revision.is_some() && revision != applied;
     let shown = [
-        ("Applied", &revisions.applied, true),
-        ("Latest", &revisions.seen, true),
-        ("Attempted", &revisions.attempted, revisions.attempted != revisions.applied),
-        ("Held", &kept, kept != revisions.attempted),
-        ("Healthy", &revisions.healthy, true),
+        ("Applied", applied, true),
+        ("Latest", seen, is_other(seen)),
+        ("Attempted", &revisions.attempted, is_other(&revisions.attempted) && revisions.attempted != *seen),
+        ("Held", &held, is_other(&held)),
+        ("Healthy", &revisions.healthy, is_other(&revisions.healthy)),
         ("Rolled back", &revisions.rejected, revisions.rejected.is_some()),
     ];
+    html.open("dl", &[("class", "revisions")]);
     for (title, revision, _) in shown.into_iter().filter(|(_, _, shown)| *shown) {
-        fact(html, title);
-        commit::write_revision(html, &subject.url, revision.as_deref().unwrap_or_default());
-        html.close();
-    }
-    fact(html, "Objects");
-    html.text(&overview::object_counts(card));
-    html.close();
-    fact(html, "Last change");
-    match card.last_change() {
-        Some(at) => relative_time::write_time(html, at.0, now),
-        None => html.text("none yet"),
-    }
-    html.close();
-    fact(html, "ServiceAccount");
-    html.text(subject.service_account.as_deref().unwrap_or("the daemon's own ServiceAccount"));
-    html.close();
-    if !subject.interval.is_empty() {
-        fact(html, "Poll interval");
-        html.text(subject.interval.as_ref());
+        let revision = revision.as_deref().unwrap_or_default();
+        html.element("dt", &[], title);
+        html.open("dd", &[]);
+        commit::write_revision(html, &card.source.url, revision);
+        let known = |entry: &&HistoryEntry| entry.revision == revision;
+        if let Some(entry) = card.status.history.iter().find(known) {
+            html.text(" ");
+            html.text(&timeline::subject_and_author(entry));
+            html.element("span", &[("class", "quiet")], ", ");
+            relative_time::write_time(html, entry.time.0, now);
+        }
         html.close();
     }
     html.close();
-    html.close();
-}
-
-/// Begins a fact; the caller closes it.
-fn fact(html: &mut Html, title: &str) {
-    html.element("dt", &[], title);
-    html.open("dd", &[]);
 }
 
 fn problems(html: &mut Html, card: &SyncCard) {
@@ -166,31 +163,4 @@ fn object_named(html: &mut Html, card: &SyncCard, text: &str) {
         Some(row) => html.link(&Link::object(&card.name, row.id), &[], text),
         None => html.text(text),
     }
-}
-
-/// Writes the conditions.
-fn conditions(html: &mut Html, card: &SyncCard, now: Timestamp) {
-    if card.status.conditions.is_empty() {
-        return;
-    }
-    html.open("section", &[("id", "conditions"), ("data-part", "")]);
-    html.open("details", &[("id", "all-conditions")]);
-    html.element("summary", &[], "Conditions");
-    html.open("table", &[("class", "cards")]);
-    html.open("tbody", &[]);
-    for condition in &card.status.conditions {
-        html.open("tr", &[]);
-        html.element("th", &[("scope", "row")], &condition.type_);
-        html.element("td", &[("data-label", "Status")], &condition.status);
-        html.element("td", &[("data-label", "Reason")], &condition.reason);
-        html.element("td", &[("data-label", "Message")], &condition.message);
-        html.open("td", &[("data-label", "Since")]);
-        relative_time::write_time(html, condition.last_transition_time.0, now);
-        html.close();
-        html.close();
-    }
-    html.close();
-    html.close();
-    html.close();
-    html.close();
 }
