@@ -48,6 +48,22 @@ pub(crate) fn map(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"key": "value"}})
 }
 
+/// A ConfigMap with a text of several lines.
+fn banner() -> Value {
+    let mut map = map("banner");
+    map["data"]["nginx.conf"] = json!(config_lines(8080));
+    map
+}
+
+/// Lines of a configuration, one of which has this port.
+pub(crate) fn config_lines(port: u16) -> String {
+    let server = |at: u16| {
+        let port = if at == 9 { port } else { 80 };
+        format!("  location /p{at} {{ proxy_pass http://service-{at}.shop.svc.cluster.local:{port}; }}\n")
+    };
+    (0..20).map(server).collect()
+}
+
 /// A Deployment.
 pub(crate) fn deployment(name: &str) -> Value {
     json!({
@@ -169,13 +185,31 @@ pub(crate) fn many(count: usize) -> StatusBoard {
     board
 }
 
+/// A board with so many Syncs; every tenth one fails.
+pub(crate) fn many_syncs(count: usize) -> StatusBoard {
+    let mut board = StatusBoard::default();
+    board.set_role(DaemonRole::Serving);
+    let message = "Deployment.apps shop/web: the server rejected it: ".to_owned() + &"too long ".repeat(40);
+    for at in 0..count {
+        let applied = ("Ready", "True", "Applied", "4 objects are in sync with main@1f0c");
+        let failed = ("Ready", "False", "ApplyFailed", message.as_str());
+        let time = format!("2026-11-21T{:02}:{:02}:{:02}Z", at / 100, at % 100 / 10, at % 10);
+        let status = status(&[if at % 10 == 0 { failed } else { applied }], json!({"lastAppliedTime": time}));
+        let before = if at % 50 == 49 { format!("app-{:03}", at - 7) } else { String::new() };
+        let depends_on: &[&str] = if before.is_empty() { &[] } else { &[&before] };
+        let name = format!("team-{}/app-{at:03}", at % 7);
+        board.update_card(card(&name, depends_on, status, ObjectList::default()));
+    }
+    board
+}
+
 /// A board with a Sync in every state.
 pub(crate) fn board_with_every_state() -> StatusBoard {
     let mut board = StatusBoard::default();
     board.set_role(DaemonRole::Serving);
     let applied = ("Ready", "True", "Applied", "4 objects are in sync with main@1f0c");
     let healthy = ("Healthy", "True", "Healthy", "all objects that report health are healthy");
-    let set = set(&[deployment("web"), map("settings"), map("banner"), secret()]);
+    let set = set(&[deployment("web"), map("settings"), banner(), secret()]);
     board.update_card(card("ops/base", &[], status(&[applied, healthy], json!({})), committed(&set)));
     board.update_card(card(
         "ops/database",

@@ -150,7 +150,7 @@ fn the_story_is_told_and_can_be_seen() {
     ] {
         assert!(told.contains(words), "{words:?} is not in: {told}");
     }
-    let shop = fetched(&page, "/syncs/moorline/shop");
+    let shop = fetched(&page, "/syncs/moorline/shop/timeline");
     for words in ["kubectl-scale", "spec.replicas"] {
         assert!(shop.contains(words), "{words} is not on the page");
     }

@@ -78,7 +78,8 @@ async fn the_story_of_a_sync_is_told_as_it_happens() {
     let name = format!("ConfigMap {}/a-3", scene.namespace);
     assert_eq!((&repair["object"], &repair["manager"]), (&json!(name), &json!("kubectl-edit")));
     assert!(repair["fields"].to_string().contains("data.key"), "{repair}");
-    assert!(get(&address, &html).body.contains("kubectl-edit"));
+    let timeline = get(&address, &format!("{html}/timeline")).body;
+    assert!(timeline.contains("kubectl-edit") && timeline.contains("data.key"), "{timeline}");
     picture(&mut browser, &address, &html, "story-2-hand-edit");
 
     held_by_the_budget(&scene, &address, &mut browser).await;
@@ -117,7 +118,9 @@ async fn held_by_the_budget(scene: &Scene, address: &str, browser: &mut Option<B
     assert!(page.contains(&command) && page.contains("12 objects removed from Git"), "{page}");
     let waiting = told(address, &format!("{api}?state=pendingprune"), "they are named", |_| true).await;
     assert_eq!(waiting["objects"].as_array().unwrap().len(), 12);
-    picture(browser, address, &html, "story-3-prune-held");
+    let plan = get(address, &format!("{html}/plan")).body;
+    assert!(plan.contains(&command) && plan.contains("a-12"), "{plan}");
+    picture(browser, address, &format!("{html}/plan"), "story-3-prune-held");
 }
 
 fn picture(browser: &mut Option<Browser>, address: &str, path: &str, name: &str) {
@@ -165,15 +168,19 @@ async fn only_a_look_at_one_object_asks_the_api_server() {
     tokio::time::sleep(Duration::from_secs(2)).await;
     let before = mark.requests().await.by_user(MOORLINE).in_namespace(&scene.namespace).tally();
     let page = get(&address, &map).body;
-    for part in
-        ["<del>&quot;by hand&quot;</del>", "<ins>&quot;one&quot;</ins>", "kubectl-edit", "key: by hand"]
-    {
+    for part in ["<del>-  key: by hand</del>", "<ins>+  key: one</ins>", "kubectl-edit"] {
         assert!(page.contains(part), "{part}\n{page}");
     }
     let after = mark.requests().await.by_user(MOORLINE).in_namespace(&scene.namespace).tally();
     let gets =
         |tally: &std::collections::BTreeMap<String, usize>| tally.get("get configmaps").copied().unwrap_or(0);
     assert_eq!(gets(&after) - gets(&before), 1, "{before:?} {after:?}");
+
+    // The diff of the Sync reads what differs, and nothing else.
+    let diff = get(&address, &format!("{html}/diff")).body;
+    assert!(diff.contains("<del>-  key: by hand</del>") && !diff.contains("Secret"), "{diff}");
+    let last = mark.requests().await.by_user(MOORLINE).in_namespace(&scene.namespace).tally();
+    assert_eq!((gets(&last) - gets(&after), last.get("get secrets")), (1, after.get("get secrets")));
 
     let login = format!("{objects}/Secret/{}/login", scene.namespace);
     for path in [login.clone(), format!("/api/v1{login}"), html.clone()] {

@@ -3,13 +3,16 @@
 //! In: a board, served as the daemon serves it. Out: what a person sees and can do, with a mouse and without, on a screen and
 //! on a phone, with scripts and without; pictures of it lie in target/pictures.
 
+mod geometry;
+
 use std::sync::Arc;
 
-use crate::board::{board_with_every_state, many};
+use crate::board::{board_with_every_state, config_lines, many, many_syncs};
+use moorline::object::ObjectId;
 use moorline::report::board::{LiveDifference, LiveObject, ObjectWriter, RedactedBody, StatusBoard};
 use moorline::serve::{StatusPage, serve_page};
 use moorline_test_support::browser::Browser;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, watch};
@@ -27,9 +30,13 @@ fn served(board: StatusBoard) -> Served {
     let (board, newest) = watch::channel(Arc::new(board));
     let (end, ending) = watch::channel(false);
     let (want, mut wanted) = mpsc::channel::<moorline::serve::LiveObjectRequest>(4);
+    let known = newest.clone();
     runtime.spawn(async move {
         while let Some(wanted) = wanted.recv().await {
-            let _ = wanted.answer.send(Ok(seen()));
+            let board = known.borrow().clone();
+            let card = board.cards.get(&wanted.sync).unwrap();
+            let desired = card.objects.wanted(&wanted.id).map(|object| object.body());
+            let _ = wanted.answer.send(Ok(seen(&wanted.id, json!(desired.unwrap_or_default()))));
         }
     });
     let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
@@ -38,38 +45,34 @@ fn served(board: StatusBoard) -> Served {
     Served { url, board, _end: end, _runtime: runtime }
 }
 
-/// Returns the live form of every object.
-fn seen() -> LiveObject {
-    let body = json!({"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"replicas": 5}, "status": {"replicas": 5}});
-    let values = Some((Some(json!(5)), Some(json!(2))));
-    let lines = |port: u16| -> String {
-        let server = |at: u16| {
-            format!(
-                "  location /p{at} {{ proxy_pass http://service-{at}.shop.svc.cluster.local:{}; }}\n",
-                if at == 9 { port } else { 80 }
-            )
-        };
-        (0..20).map(server).collect()
+/// Returns the live form of an object: its desired one, with edits.
+fn seen(id: &ObjectId, mut body: Value) -> LiveObject {
+    let differs = |path: &str, live: Value, wanted: Value| LiveDifference {
+        path: path.to_owned(),
+        values: Some((Some(live), Some(wanted))),
     };
-    let config = (Some(json!(lines(80))), Some(json!(lines(8080))));
-    let image = "spec.template.spec.containers[name=web].image".to_owned();
+    body["metadata"]["uid"] = json!("0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9");
+    let differences = if id.kind() == "Deployment" {
+        body["spec"]["replicas"] = json!(5);
+        body["spec"]["template"]["spec"]["containers"][0]["image"] = json!("registry.example/web:debug");
+        body["spec"]["template"]["spec"]["restartPolicy"] = json!("Always");
+        body["status"] = json!({"replicas": 5, "observedGeneration": 7});
+        vec![
+            differs("spec.replicas", json!(5), json!(2)),
+            LiveDifference { path: "spec.template.metadata.annotations.login".to_owned(), values: None },
+            differs(
+                "spec.template.spec.containers[name=web].image",
+                json!("registry.example/web:debug"),
+                json!("registry.example/web:1"),
+            ),
+        ]
+    } else {
+        body["data"]["nginx.conf"] = json!(config_lines(80));
+        vec![differs("data[\"nginx.conf\"]", json!(config_lines(80)), json!(config_lines(8080)))]
+    };
     LiveObject {
         live: Some(RedactedBody { body, omission: "" }),
-        differences: vec![
-            LiveDifference { path: "spec.replicas".to_owned(), values },
-            LiveDifference {
-                path: "spec.template.metadata.annotations.config".to_owned(),
-                values: Some(config),
-            },
-            LiveDifference { path: "spec.template.metadata.annotations.login".to_owned(), values: None },
-            LiveDifference {
-                path: image,
-                values: Some((
-                    Some(json!("registry.example/web:debug")),
-                    Some(json!("registry.example/web:1")),
-                )),
-            },
-        ],
+        differences,
         writers: vec![ObjectWriter {
             manager: "kubectl-edit".into(),
             time: "2026-11-22T11:40:00Z".into(),
@@ -80,27 +83,42 @@ fn seen() -> LiveObject {
 
 const SHOP: &str = "/syncs/ops/shop";
 const WEB: &str = "/syncs/ops/shop/objects/apps/Deployment/shop/web";
+const BANNER: &str = "/syncs/ops/shop/objects/-/ConfigMap/shop/banner";
+
+/// Views of the console, each with the name of its picture.
+const VIEWS: [(&str, &str); 11] = [
+    ("all", "/"),
+    ("grouped", "/?group=label:team&sort=name&fav=ops/base,ops/shop"),
+    ("sync", SHOP),
+    ("timeline", "/syncs/ops/shop/timeline"),
+    ("diff", "/syncs/ops/shop/diff"),
+    ("plan", "/syncs/ops/shop/plan"),
+    ("settings", "/syncs/ops/shop/settings"),
+    ("unwell", "/syncs/ops/unwell"),
+    ("object", WEB),
+    ("banner", BANNER),
+    ("nothing", "/x"),
+];
+/// Widths of a phone, a tablet and a screen, with the height.
+const SIZES: [(&str, u32, u32); 3] = [("phone", 320, 740), ("tablet", 768, 1024), ("screen", 1280, 900)];
 
 #[test]
 fn every_view_is_whole_on_a_screen_and_on_a_phone_in_light_and_dark() {
     let Some(mut browser) = Browser::start() else { return };
     let served = served(board_with_every_state());
-    for (name, path) in
-        [("all", "/"), ("sync", SHOP), ("unwell", "/syncs/ops/unwell"), ("object", WEB), ("nothing", "/x")]
-    {
-        for (device, width, height) in [("screen", 1280, 900), ("phone", 360, 740)] {
-            browser.size(width, height);
+    let mut faults = Vec::new();
+    for (device, width, height) in SIZES {
+        browser.size(width, height);
+        for (name, path) in VIEWS {
+            browser.dark(false);
+            browser.go(&format!("{}{path}", served.url));
             for (light, is_dark) in [("light", false), ("dark", true)] {
                 browser.dark(is_dark);
-                browser.go(&format!("{}{path}", served.url));
                 let wide = browser.value("document.documentElement.scrollWidth").as_u64().unwrap();
-                let too_wide = format!(
-                    "[...document.querySelectorAll('body *')].filter((it) => it.getBoundingClientRect().right > {width} && !it.closest('.picture, pre')).map((it) => it.tagName + '.' + it.className).join()"
-                );
-                assert!(
-                    wide <= u64::from(width),
-                    "{path} is {wide} wide on a {device}: {}",
-                    browser.value(&too_wide)
+                assert!(wide <= u64::from(width), "{path} is {wide} wide on a {device}");
+                let found = geometry::faults(&mut browser);
+                faults.extend(
+                    (!found.is_empty()).then(|| format!("{path} on a {device} in {light}:\n{found}")),
                 );
                 let page = browser.value("getComputedStyle(document.body).backgroundColor");
                 let brightness: u64 = page
@@ -112,10 +130,13 @@ fn every_view_is_whole_on_a_screen_and_on_a_phone_in_light_and_dark() {
                     .sum();
                 assert_eq!(brightness < 300, is_dark, "{page}");
                 assert_eq!(faint(&mut browser), "", "{path} in {light}");
-                browser.picture(&format!("{name}-{device}-{light}"));
+                if device != "tablet" && (device == "screen" || !is_dark) {
+                    browser.picture(&format!("{name}-{device}-{light}"));
+                }
             }
         }
     }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
     let complaints = browser.complaints();
     // The page that is not there is asked for on purpose.
     let others: Vec<_> = complaints.iter().filter(|text| !text.contains("404")).collect();
@@ -231,18 +252,23 @@ fn it_works_without_scripts() {
 }
 
 #[test]
-fn a_text_of_several_lines_is_a_unified_diff_that_wraps() {
+fn a_whole_object_is_one_unified_diff_that_wraps() {
     let Some(mut browser) = Browser::start() else { return };
     let served = served(board_with_every_state());
-    for width in [1280, 360] {
+    for width in [1280, 320] {
         browser.size(width, 900);
-        browser.go(&format!("{}{WEB}", served.url));
+        browser.go(&format!("{}{BANNER}", served.url));
         let text = browser.value("document.querySelector('.diff').innerText");
         let lines: Vec<&str> = text.as_str().unwrap().lines().collect();
-        assert_eq!(lines.len(), 9, "{lines:?}");
-        assert_eq!(lines[0], "@@ -7,7 +7,7 @@");
-        assert!(lines[4].starts_with("-  location /p9 {") && lines[4].ends_with(":80; }"), "{}", lines[4]);
-        assert!(lines[5].starts_with("+  location /p9 {") && lines[5].ends_with(":8080; }"), "{}", lines[5]);
+        let (folded, shown): (Vec<&str>, Vec<&str>) = lines.iter().partition(|line| line.contains(" lines "));
+        assert_eq!((folded.len(), shown.len()), (2, 8), "{lines:?}");
+        let changed = shown.iter().position(|line| line.starts_with('-')).unwrap();
+        for (line, start, end) in [
+            (shown[changed], "-      location /p9 {", ":80; }"),
+            (shown[changed + 1], "+      location /p9 {", ":8080; }"),
+        ] {
+            assert!(line.starts_with(start) && line.ends_with(end), "{line}");
+        }
         let fits = "((it) => it.scrollWidth <= it.clientWidth)(document.querySelector('.diff'))";
         assert_eq!(browser.value(fits), true, "lines wrap at {width}");
         let colour =
@@ -250,8 +276,23 @@ fn a_text_of_several_lines_is_a_unified_diff_that_wraps() {
         let (removed, added) = (browser.value(&colour("del")), browser.value(&colour("ins")));
         assert!(removed != added && removed != browser.value(&colour("span")), "{removed} {added}");
     }
+    browser.go(&format!("{}{WEB}", served.url));
     let text = browser.value("document.querySelector('#difference').innerText");
-    assert!(text.as_str().unwrap().contains("hidden: may contain Secret values"), "{text}");
+    assert!(text.as_str().unwrap().contains("spec.template.metadata.annotations.login"), "{text}");
+    let colour = |of: &str| format!("getComputedStyle(document.querySelector('.diff {of}')).color");
+    assert_ne!(
+        browser.value(&colour(".server")),
+        browser.value(&colour("span:not(.server)")),
+        "it is dimmed"
+    );
+    // A fold closes, and the search opens it again.
+    let fold = "[...document.querySelectorAll('#live-object summary')].find((it) => it.innerText.startsWith('spec:'))";
+    browser.value(&format!("{fold}.click(); document.getElementById('find').focus(); 0"));
+    assert_eq!(browser.value(&format!("{fold}.parentElement.open")), false);
+    browser.types("web:debug");
+    browser.until("it is found", "document.getElementById('found').textContent === '1 found'");
+    assert_eq!(browser.value(&format!("{fold}.parentElement.open")), true);
+    assert_eq!(browser.complaints(), Vec::<String>::new());
 }
 
 #[test]
@@ -276,6 +317,22 @@ fn what_changes_is_shown_by_itself_and_nothing_is_lost_by_it() {
     assert_eq!(browser.value("window.mark"), 1, "it was not loaded anew");
     assert_eq!(browser.value("document.getElementById('kinds').open"), true);
     assert_eq!(browser.value("document.activeElement.getAttribute('href')"), focused);
+    // A filter follows what is typed, and a favourite stays in the browser.
+    browser.go(&served.url);
+    browser.value("document.getElementById('q').focus(); window.mark = 2; 0");
+    browser.types("unw");
+    browser.until("it is filtered", "document.querySelectorAll('#rows tr[data-sync]').length === 1");
+    assert_eq!(browser.value("location.search + window.mark + document.activeElement.id"), "?q=unw2q");
+    browser.value("document.querySelector('#rows .star').click(); 0");
+    browser.until("it is a favourite", "document.querySelectorAll('#favourites [data-sync]').length === 1");
+    browser.go(&served.url);
+    let first = "document.querySelector('#favourites .star')?.getAttribute('aria-label')";
+    browser.until("it is kept", &format!("{first} === 'Favourite ops/unwell'"));
+    let narrow = "(() => { const svg = document.querySelector('.picture svg'); svg.dispatchEvent(new WheelEvent('wheel', \
+        { ctrlKey: true, deltaY: 1, bubbles: true, cancelable: true })); return Number(svg.getAttribute('width')); })()";
+    assert!(browser.value(narrow).as_u64().unwrap() < 756);
+    browser.go(&format!("{}{SHOP}", served.url));
+    browser.until("it listens", "performance.getEntriesByType('resource').length > 1");
     served.board.send_modify(|board| {
         Arc::make_mut(board).remove(&moorline::api::SyncName::new("ops", "shop"));
     });
@@ -285,7 +342,7 @@ fn what_changes_is_shown_by_itself_and_nothing_is_lost_by_it() {
 }
 
 #[test]
-fn ten_thousand_objects_stay_usable() {
+fn ten_thousand_objects_and_a_thousand_syncs_stay_usable() {
     let Some(mut browser) = Browser::start() else { return };
     let served = served(many(10_000));
     browser.go(&format!("{}/syncs/ops/many", served.url));
@@ -294,8 +351,15 @@ fn ten_thousand_objects_stay_usable() {
     assert!(paint.as_u64().unwrap() < 3_000, "{paint} ms");
     assert!(browser.value("document.querySelectorAll('*').length").as_u64().unwrap() < 3_000);
     browser.picture("many-screen-light");
-    browser.size(360, 740);
+    browser.size(320, 740);
     browser.go(&format!("{}/syncs/ops/many?page=50", served.url));
-    assert!(browser.value("document.documentElement.scrollWidth").as_u64().unwrap() <= 360);
+    assert_eq!(geometry::faults(&mut browser), "");
     browser.picture("many-phone-light");
+    served.board.send_replace(Arc::new(many_syncs(1000)));
+    browser.go(&served.url);
+    assert_eq!(geometry::faults(&mut browser), "");
+    let high = browser.value("document.getElementById('syncs').offsetHeight").as_u64().unwrap();
+    println!("the first page of 1,000 Syncs is {high} px high on a phone");
+    assert!(high < 6_500, "{high} px");
+    browser.picture("many-syncs-phone-light");
 }

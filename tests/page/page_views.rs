@@ -7,7 +7,7 @@ use moorline::api::SyncName;
 use moorline::report::board::{
     DaemonRole, LiveDifference, LiveObject, ObjectWriter, RedactedBody, StatusBoard,
 };
-use moorline::serve::page::{LiveRead, PageRequest, Route, parse_path, respond, version};
+use moorline::serve::page::{LiveRead, PageRequest, Route, objects_to_read, parse_path, respond, version};
 use serde_json::{Value, json};
 
 fn now() -> jiff::Timestamp {
@@ -129,55 +129,102 @@ fn what_strangers_wrote_is_text() {
     }
 }
 
+/// The tabs of a Sync that need no live object.
+const TABS: [&str; 5] = ["", "/timeline", "/diff", "/plan", "/settings"];
+
 #[test]
 fn a_sync_shows_all_that_there_is_to_know() {
     let board = board_with_every_state();
-    let html = page(&board, "/syncs/ops/shop");
-    for part in [
-        "Pending approval",
-        "12 objects removed from Git and waiting to be deleted",
-        "moorline approve shop -n ops",
-        "apps/deployment-web.yaml:1",
-        "spec.template.spec.containers[name=web].image",
-        "kubectl-edit",
-        "kubectl-patch",
-        "repaired <time datetime=\"2026-11-22T11:20:00Z\"",
-        "ops/shop depends on ops/base",
-        "<svg",
-        "branch main",
-        "<h3>Deployment</h3>",
-        "no longer in Git",
-    ] {
-        assert!(html.contains(part), "{part}\n{html}");
-    }
-    let history = html.split("id=\"history\"").nth(1).expect("the history");
+    let check = |tab: &str, parts: &[&str]| {
+        let html = page(&board, &format!("/syncs/ops/shop{tab}"));
+        for part in parts {
+            assert!(html.contains(part), "{tab}: {part}\n{html}");
+        }
+    };
     let commit = format!("<a href=\"https://github.com/example/fleet/commit/{COMMIT}\"");
-    assert!(history.contains(&commit), "a revision leads to its commit: {history}");
-    // Commits, repairs, prunes, approvals and refusals stand in one table, the newest first.
+    for tab in TABS {
+        // State and revision are on every tab, and every tab leads to all others.
+        let current = format!("<a href=\"/syncs/ops/shop{tab}\" aria-current=\"page\">");
+        let head =
+            ["Pending approval", "<b>PruneHeld</b>", &commit, "Open the shop — Ada Lovelace", &current];
+        check(tab, &head);
+        check(tab, &["/syncs/ops/shop/tree\">Tree</a>", "/syncs/ops/shop/events\">Events</a>"]);
+    }
+    let removed = "12 objects removed from Git and waiting to be deleted";
+    let approve = "moorline approve shop -n ops";
+    check("", &[removed, approve, "apps/deployment-web.yaml:1", "ops/shop depends on ops/base", "<svg"]);
+    check("", &["<h3>Deployment</h3>", "no longer in Git"]);
+    check("/plan", &[removed, approve, "<code>6c1c8f7d2a90b3e4</code>", "/-/ConfigMap/shop/old-11"]);
+    check("/plan", &["OutOfSync</span> DriftReported: 1 object</h3>", "/objects/apps/Deployment/shop/web"]);
+    check("/settings", &["branch main", "clusters/prod/shop", "30s", "ops/base</a>", "<dt>Prune</dt>"]);
+    check("/settings", &["more than 10 objects and more than 30 %", "<code>team=blue</code>", ">PruneHeld<"]);
+    check(
+        "/diff",
+        &["1 object not as in Git", "It was not read.", "Changed by kubectl-edit, <time", "old-00"],
+    );
+    let unwell = page(&board, "/syncs/ops/unwell");
+    assert!(unwell.contains("the container web waits: ImagePullBackOff"), "the root cause");
+    let base = page(&board, "/syncs/ops/base/plan");
+    assert!(base.contains("No object is held.") && base.contains("polled every 30s"), "{base}");
+}
+
+#[test]
+fn commits_repairs_prunes_approvals_and_failures_are_on_one_axis() {
+    let board = board_with_every_state();
+    let html = page(&board, "/syncs/ops/shop/timeline");
     let told = [
         "approved the deletion of 2 objects",
-        "Open the shop — Ada Lovelace",
+        "3 created, 1 pruned in 1.2s",
         "no longer in Git, and deleted: ConfigMap shop/older",
         "main@2222 is not signed",
-        "ConfigMap shop/settings: data.key changed by kubectl-patch",
+        "ConfigMap shop/banner</a> recreated",
+        "ConfigMap shop/settings</a> repaired",
     ];
+    let axis = html.split("<ol class=\"axis\">").nth(1).expect("the axis");
     let places: Vec<_> =
-        told.iter().map(|text| history.find(text).unwrap_or_else(|| panic!("{text}: {history}"))).collect();
+        told.iter().map(|text| axis.find(text).unwrap_or_else(|| panic!("{text}: {axis}"))).collect();
     assert!(places.is_sorted(), "{places:?}");
-    assert!(history.contains("3 created, 1 pruned in 1.2s"), "{history}");
-    let drift = html.split("id=\"drift\"").nth(1).expect("the drift");
-    assert!(drift.contains("the whole object was deleted") && drift.contains("recreated"), "{drift}");
+    for part in ["changed by kubectl-patch, <time", "<code class=\"below\">data.key</code>", "6 entries"] {
+        assert!(html.contains(part), "{part}: {html}");
+    }
+    let reasons = |query: &str| -> Vec<String> {
+        let data = data(&board, &format!("/api/v1/syncs/ops/shop/timeline{query}"));
+        let entries = data["entries"].as_array().unwrap().iter();
+        entries
+            .map(|it| format!("{} {}", it["kind"].as_str().unwrap(), it["reason"].as_str().unwrap()))
+            .collect()
+    };
+    let all = [
+        "approval Approved",
+        "commit Applied",
+        "prune Pruned",
+        "failure SignatureMissing",
+        "repair DriftRepaired",
+        "repair DriftRepaired",
+    ];
+    for (query, expect) in [
+        ("", &all[..]),
+        ("?kinds=nothing", &all),
+        ("?kinds=commit,prune", &all[1..3]),
+        ("?kinds=repair&kinds=failure", &all[3..]),
+        ("?q=LOVELACE", &all[1..2]),
+        ("?q=kubectl-patch", &all[5..]),
+        ("?q=older&kinds=prune", &all[2..3]),
+        ("?q=older&kinds=repair", &[]),
+    ] {
+        assert_eq!(reasons(query), expect, "{query}");
+    }
+    let filtered = page(&board, "/syncs/ops/shop/timeline?kinds=commit&q=open");
+    for part in ["1 of 6 entries", "value=\"commit\" checked", "value=\"open\""] {
+        assert!(filtered.contains(part), "{part}: {filtered}");
+    }
     let data = data(&board, "/api/v1/syncs/ops/shop");
-    let reasons: Vec<_> =
-        data["timeline"].as_array().unwrap().iter().map(|it| it["reason"].as_str().unwrap()).collect();
-    assert_eq!(reasons, ["Approved", "Applied", "Pruned", "SignatureMissing", "DriftRepaired"]);
+    assert_eq!(data["timeline"].as_array().unwrap().len(), 6);
     assert_eq!(data["timeline"][1]["author"], "Ada Lovelace");
     assert_eq!(
         (&data["repairs"][0]["deleted"], &data["repairs"][1]["deleted"]),
         (&json!(true), &json!(false))
     );
-    let unwell = page(&board, "/syncs/ops/unwell");
-    assert!(unwell.contains("the container web waits: ImagePullBackOff"), "the root cause");
 }
 
 #[test]
@@ -217,7 +264,10 @@ fn objects_are_found_by_text_state_and_kind() {
 fn an_object_shows_what_is_wanted_what_is_live_and_the_difference() {
     let board = board_with_every_state();
     let path = "/syncs/ops/shop/objects/apps/Deployment/shop/web";
-    let live = RedactedBody { body: json!({"spec": {"replicas": 5}}), omission: "" };
+    let mut body = wanted_body(&board, "apps/Deployment|shop/web");
+    body["spec"]["replicas"] = json!(5);
+    body["spec"]["template"]["metadata"]["annotations"] = json!({"note": "by hand"});
+    body["status"] = json!({"replicas": 5});
     let differs =
         LiveDifference { path: "spec.replicas".into(), values: Some((Some(json!(5)), Some(json!(2)))) };
     let writer = ObjectWriter {
@@ -225,20 +275,18 @@ fn an_object_shows_what_is_wanted_what_is_live_and_the_difference() {
         time: "2026-11-22T11:40:00Z".into(),
         subresource: "".into(),
     };
-    let text = |line: &str| Some(json!(format!("1\n2\n3\n<{line}>\n")));
-    let of_lines = LiveDifference { path: "data.f".into(), values: Some((text("old"), text("new"))) };
     let hidden = LiveDifference { path: "data.secret".into(), values: None };
-    let differences = vec![differs, of_lines, hidden];
-    let seen = LiveObject { live: Some(live), differences, writers: vec![writer] };
+    let differences = vec![differs, hidden];
+    let live = Some(RedactedBody { body, omission: "" });
+    let seen = LiveObject { live, differences, writers: vec![writer] };
     let (status, html) = look(&board, path, Some(LiveRead::Read(&seen)));
     is_sound(&html);
     assert_eq!(status, 200);
     for part in [
-        "<del>5</del>",
-        "<ins>2</ins>",
-        "<span class=\"hunk\">@@ -1,4 +1,4 @@</span><span> 1</span><span> 2</span><span> 3</span>\
-         <del>-&lt;old&gt;</del><ins>+&lt;new&gt;</ins></pre>",
-        "hidden: may contain Secret values",
+        "<span> spec:</span><del>-  replicas: 5</del><ins>+  replicas: 2</ins><span>   selector:</span>",
+        "<span class=\"server\">       annotations:</span><span class=\"server\">         note: by hand</span>",
+        "<code>data.secret</code>",
+        "<summary>spec:</summary>",
         "replicas: 5",
         "registry.example/web:1",
         "20 min ago",
@@ -246,14 +294,25 @@ fn an_object_shows_what_is_wanted_what_is_live_and_the_difference() {
     ] {
         assert!(html.contains(part), "{part}\n{html}");
     }
+    // The diffs of all differing objects of the Sync, with the same object.
+    let read = [(id("apps/Deployment|shop/web"), Ok(seen.clone()))];
+    let (_, list) = look(&board, "/syncs/ops/shop/diff", Some(LiveRead::Several(&read)));
+    is_sound(&list);
+    assert!(list.contains("<del>-  replicas: 5</del><ins>+  replicas: 2</ins>"), "{list}");
+    let (_, list) = look(&board, "/api/v1/syncs/ops/shop/diff", Some(LiveRead::Several(&read)));
+    let list: Value = serde_json::from_str(&list).unwrap();
+    let lines = list["objects"][0]["diff"].as_array().unwrap();
+    for line in ["-  replicas: 5", "+  replicas: 2", "~status:"] {
+        assert!(lines.contains(&json!(line)), "{line}: {list}");
+    }
+    let asked = parse_path("/syncs/ops/shop/diff").route;
+    assert_eq!(objects_to_read(&board, &asked, ""), [id("apps/Deployment|shop/web")], "and no deletion");
     let data = look(&board, &format!("/api/v1{path}"), Some(LiveRead::Read(&seen))).1;
     let data: Value = serde_json::from_str(&data).unwrap();
-    let lines = ["@@ -1,4 +1,4 @@", " 1", " 2", " 3", "-<old>", "+<new>"];
     assert_eq!(
         data["differences"],
         json!([
             {"path": "spec.replicas", "live": 5, "wanted": 2, "diff": ["@@ -1 +1 @@", "-5", "+2"]},
-            {"path": "data.f", "live": text("old"), "wanted": text("new"), "diff": lines},
             {"path": "data.secret", "hidden": "hidden: may contain Secret values"},
         ])
     );
@@ -265,12 +324,19 @@ fn an_object_shows_what_is_wanted_what_is_live_and_the_difference() {
     assert!(!everywhere(&board).contains("hunter2"));
 }
 
+/// The desired body of an object of the Sync ops/shop.
+fn wanted_body(board: &StatusBoard, object: &str) -> Value {
+    Value::Object(board.card("ops", "shop").unwrap().objects.wanted(&id(object)).unwrap().body())
+}
+
 /// All that is shown of a board.
 fn everywhere(board: &StatusBoard) -> String {
     let mut all = get(board, "/").1 + &get(board, "/api/v1/syncs").1;
     for card in board.cards.values() {
         let sync = format!("/syncs/{}/{}", card.name.namespace, card.name.name);
-        all += &(get(board, &sync).1 + &get(board, &format!("/api/v1{sync}")).1);
+        for tab in TABS {
+            all += &(page(board, &format!("{sync}{tab}")) + &get(board, &format!("/api/v1{sync}{tab}")).1);
+        }
         for row in card.objects.rows() {
             let group = if row.id.group().is_empty() { "-" } else { row.id.group() };
             let path = format!("{sync}/objects/{group}/{}/shop/{}", row.id.kind(), row.id.name());
@@ -306,6 +372,8 @@ fn what_is_not_there_is_not_found() {
         "/syncs/ops/shop/objects/-/ConfigMap/shop/other",
         "/syncs/ops/shop/objects/-/ConfigMap/shop",
         "/syncs/ops",
+        "/syncs/ops/shop/objects",
+        "/syncs/ops/other/plan",
         "/api/v1/other",
         "/%ff",
         "/../x",
@@ -334,22 +402,53 @@ fn a_page_has_another_version_when_what_it_shows_is_another() {
 }
 
 #[test]
-fn many_syncs_are_found_and_paged() {
-    let mut board = StatusBoard::default();
-    board.set_role(DaemonRole::Serving);
-    let ready = [("Ready", "True", "Applied", "as in main")];
-    for at in 0..500 {
-        let status = crate::board::status(&ready, json!({}));
-        board.update_card(crate::board::card(
-            &format!("team-{}/app-{at:03}", at % 7),
-            &[],
-            status,
-            Default::default(),
-        ));
-    }
+fn a_thousand_syncs_are_found_sorted_grouped_and_paged() {
+    let board = crate::board::many_syncs(1000);
     let html = page(&board, "/");
-    assert!(html.contains("Everything is synced") && html.contains("Page 1 of 5"), "{html}");
-    assert!(html.len() < 100_000, "{} bytes", html.len());
+    assert!(html.contains("Page 1 of 20"), "{html}");
+    for query in ["", "?state=attention", "?group=namespace", "?group=label:team&sort=changed", "?page=20"] {
+        let size = page(&board, &format!("/{query}")).len();
+        assert!(size < 100_000, "{query}: {size} bytes");
+    }
     let found = data(&board, "/api/v1/syncs?q=app-123");
     assert_eq!(found["syncs"].as_array().unwrap().len(), 1);
+    let first = |query: &str| {
+        let html = page(&board, &format!("/?{query}"));
+        let rows = html.split("id=\"rows\"").nth(1).unwrap().to_owned();
+        let name = rows.split("data-sync=\"").nth(1).unwrap().split('"').next().unwrap().to_owned();
+        (name, rows)
+    };
+    for (query, expect) in [
+        ("sort=name", "team-0/app-000"),
+        ("sort=state", "team-0/app-000"),
+        ("sort=changed", "team-5/app-999"),
+        ("sort=name&group=label:team&page=20", "team-6/app-650"),
+        ("state=synced&sort=name", "team-0/app-007"),
+    ] {
+        assert_eq!(first(query).0, expect, "{query}");
+    }
+    let (_, rows) = first("group=namespace&sort=name");
+    assert!(
+        rows.contains("<b>team-0</b><span class=\"quiet\"> 143 Syncs, 15 need attention</span>"),
+        "{rows}"
+    );
+    for part in ["aria-sort=\"ascending\"", "/?sort=changed&amp;group=namespace#syncs"] {
+        assert!(rows.contains(part), "{part}: {rows}");
+    }
+    let html = page(&board, "/?fav=team-3/app-003,team-9/none,x");
+    let favourites = html.split("id=\"favourites\"").nth(1).expect("favourites");
+    assert!(favourites.contains("team-3/app-003") && !html.contains("team-9/none"), "{favourites}");
+    let counted = html.split("class=\"counts\"").nth(1).unwrap();
+    assert!(counted.contains("100 Failing</a>") && counted.contains("900 Synced</a>"), "{counted}");
+}
+
+#[test]
+fn the_graph_has_three_sizes_without_a_script() {
+    let board = board_with_every_state();
+    for (query, width) in [("", "756"), ("?zoom=1", "453"), ("?zoom=3", "1209"), ("?zoom=9", "756")] {
+        let html = page(&board, &format!("/{query}"));
+        let svg = html.split("<svg").nth(1).unwrap().split('>').next().unwrap();
+        assert!(svg.contains(&format!(" width=\"{width}\"")), "{query}: {svg}");
+        assert!(html.contains("href=\"/?zoom=3#order\""), "{html}");
+    }
 }

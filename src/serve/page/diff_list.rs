@@ -34,10 +34,9 @@ fn differing(card: &SyncCard) -> Vec<ObjectRow<'_>> {
 
 /// One page of the differing objects, its number, and the number of pages.
 pub(super) fn rows_of_page<'a>(card: &'a SyncCard, filter: &Filter) -> (Vec<ObjectRow<'a>>, usize, usize) {
-    let all: Vec<_> = differing(card).into_iter().filter(|row| filter.fits_object(row)).collect();
-    let pages = all.len().div_ceil(PER_PAGE).max(1);
-    let page = filter.page.clamp(1, pages);
-    (all.into_iter().skip((page - 1) * PER_PAGE).take(PER_PAGE).collect(), page, pages)
+    let fitting = differing(card).into_iter().filter(|row| filter.fits_object(row));
+    let part = filter.paginate(fitting, PER_PAGE);
+    (part.rows, part.page, part.pages)
 }
 
 /// The objects whose live form a page shows.

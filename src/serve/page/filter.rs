@@ -6,8 +6,10 @@ use super::html::Html;
 use super::routes::{Link, query_value};
 use crate::report::board::{ObjectHealth, ObjectRow, SyncCard, SyncState};
 
-/// The number of rows on a page.
-pub(crate) const PAGE_SIZE: usize = 100;
+/// The number of objects on a page.
+pub(crate) const OBJECTS_PER_PAGE: usize = 100;
+/// The number of Syncs on a page; their rows are larger.
+pub(crate) const SYNCS_PER_PAGE: usize = 50;
 /// The most characters of the search text.
 const MAX_TEXT: usize = 200;
 
@@ -102,11 +104,11 @@ impl Filter {
     }
 
     /// The requested page of the matching rows, or the last one.
-    pub(crate) fn paginate<T>(&self, fitting: impl Iterator<Item = T>) -> FilteredPage<T> {
+    pub(crate) fn paginate<T>(&self, fitting: impl Iterator<Item = T>, size: usize) -> FilteredPage<T> {
         let all: Vec<T> = fitting.collect();
-        let pages = all.len().div_ceil(PAGE_SIZE).max(1);
+        let pages = all.len().div_ceil(size).max(1);
         let (page, count) = (self.page.clamp(1, pages), all.len());
-        let rows = all.into_iter().skip((page - 1) * PAGE_SIZE).take(PAGE_SIZE).collect();
+        let rows = all.into_iter().skip((page - 1) * size).take(size).collect();
         FilteredPage { rows, total: count, page, pages }
     }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::filter::Filter;
+use super::filter::{Filter, OBJECTS_PER_PAGE};
 use super::json_tabs::entry;
 use super::routes::Link;
 use super::{LiveRead, timeline};
@@ -31,7 +31,7 @@ pub(super) fn one(board: &StatusBoard, card: &SyncCard, filter: &Filter) -> Stri
     let mut whole = short(card);
     let status = &*card.status;
     let (reason, _) = card.ready_reason();
-    let part = filter.paginate(card.objects.rows().filter(|row| filter.fits_object(row)));
+    let part = filter.paginate(card.objects.rows().filter(|row| filter.fits_object(row)), OBJECTS_PER_PAGE);
     let rows: Vec<Value> = part.rows.iter().map(|row| line(card, row)).collect();
     let repairs = card.repairs.iter().map(|repair| {
         json!({

@@ -26,6 +26,7 @@ pub(super) fn entry(entry: &TimelineEntry<'_>) -> Value {
         }),
         EntryContent::Activity(it) => json!({"text": it.text}),
         EntryContent::Repair(it) => json!({
+            "text": format!("{} was {}", it.id, if it.was_deleted { "recreated" } else { "repaired" }),
             "object": it.id.to_string(), "fields": it.fields, "manager": it.manager,
             "changedAt": it.changed_at, "deleted": it.was_deleted,
         }),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::badge;
-use super::filter::{Filter, OBJECT_WORDS, form, write_pagination};
+use super::filter::{Filter, OBJECT_WORDS, OBJECTS_PER_PAGE, form, write_pagination};
 use super::html::Html;
 use super::routes::Link;
 use crate::grammar::counted;
@@ -17,7 +17,7 @@ pub(super) fn write_section(html: &mut Html, card: &SyncCard, filter: &Filter) {
     form(html, &place, filter, "objects", &OBJECT_WORDS, &[]);
     html.open("div", &[("id", "rows"), ("data-part", "")]);
     kinds(html, card, &place, filter);
-    let part = filter.paginate(card.objects.rows().filter(|row| filter.fits_object(row)));
+    let part = filter.paginate(card.objects.rows().filter(|row| filter.fits_object(row)), OBJECTS_PER_PAGE);
     let amiss = card.objects.rows().filter(ObjectRow::needs_attention).count();
     html.open("p", &[("class", "quiet")]);
     match filter.is_all() {

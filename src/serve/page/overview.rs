@@ -12,7 +12,7 @@ use crate::grammar::counted;
 use crate::report::board::{StatusBoard, SyncCard, SyncState, advice};
 
 /// The most Syncs that are described in detail.
-const MAX_TOLD: usize = 20;
+const MAX_TOLD: usize = 10;
 /// The most characters of a message on the overview.
 const MAX_WHY: usize = 300;
 

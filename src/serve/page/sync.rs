@@ -25,6 +25,7 @@ pub(super) fn page(board: &StatusBoard, card: &SyncCard, query: &str, now: Times
     pending_deletions::write_summary(&mut html, card);
     problems(&mut html, card);
     object_list::write_section(&mut html, card, &Filter::parse(query));
+    timeline::write_latest(&mut html, card, now);
     if around.len() > 1 {
         let (place, zoom) = (Link::sync(&card.name), dependency_graph::Zoom::parse(query));
         dependency_graph::write_section(&mut html, board, &around, Some(&card.name), (&place, zoom));

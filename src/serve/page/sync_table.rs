@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
-use super::filter::{Choice, Filter, form, sync_states, write_pagination};
+use super::filter::{Choice, Filter, SYNCS_PER_PAGE, form, sync_states, write_pagination};
 use super::html::Html;
 use super::routes::{Link, query_values};
 use super::{badge, commit, layout, overview, relative_time};
@@ -66,7 +66,7 @@ pub(super) fn write_section(html: &mut Html, board: &StatusBoard, filter: &Filte
         .collect();
     sort(&mut fitting, &filter.sort);
     let summaries = summaries(&fitting);
-    let part = filter.paginate(fitting.into_iter());
+    let part = filter.paginate(fitting.into_iter(), SYNCS_PER_PAGE);
     html.open("p", &[("class", "quiet")]);
     if part.rows.is_empty() && !board.cards.is_empty() {
         html.text("No Sync matches the filter.");

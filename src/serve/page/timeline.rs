@@ -9,14 +9,16 @@ use super::commit;
 use super::html::Html;
 use super::relative_time::{write_time, write_time_text};
 use super::routes::{Link, query_value, query_values};
-use super::sync;
 use super::tabs::SyncTab;
+use super::{layout, sync};
 use crate::api::HistoryEntry;
 use crate::grammar::counted;
 use crate::report::board::{Activity, Repair, StatusBoard, SyncCard};
 
 /// The most characters of the search text.
 const MAX_TEXT: usize = 200;
+/// The number of entries on the first tab.
+const LATEST: usize = 5;
 /// Seconds between a repair and the line in the history that reports it.
 const SAME_REPAIR: i64 = 5;
 /// Text in place of fields for a deleted object.
@@ -221,6 +223,20 @@ pub(super) fn page(board: &StatusBoard, card: &SyncCard, query: &str, now: Times
     sync::end_page(html, board, card, SyncTab::Timeline)
 }
 
+/// Writes the newest entries, with a link to all of them.
+pub(super) fn write_latest(html: &mut Html, card: &SyncCard, now: Timestamp) {
+    let all = entries(card);
+    if all.is_empty() {
+        return;
+    }
+    layout::begin_section(html, "latest", "Latest");
+    html.open("ol", &[("class", "axis")]);
+    all.iter().take(LATEST).for_each(|entry| write_entry(html, card, entry, now));
+    html.close();
+    html.link(&Link::tab(&card.name, SyncTab::Timeline), &[], "Timeline");
+    html.close();
+}
+
 fn form(html: &mut Html, place: &Link, filter: &TimelineFilter) {
     let attributes = [("class", "filter"), ("method", "get"), ("action", place.as_str()), ("role", "search")];
     html.open("form", &attributes);
@@ -305,7 +321,7 @@ fn repair(html: &mut Html, card: &SyncCard, repair: &Repair, now: Timestamp) {
     }
     html.text(if repair.was_deleted { " recreated" } else { " repaired" });
     html.open("span", &[("class", "quiet below")]);
-    html.text("changed by ");
+    html.text(if repair.was_deleted { "deleted by " } else { "changed by " });
     html.text(repair.manager.as_deref().unwrap_or("an unknown field manager"));
     if let Some(time) = &repair.changed_at {
         html.text(", ");

@@ -38,7 +38,8 @@ fn pages(daemon: &Daemon, scene: &Scene) -> String {
     let objects = ["ConfigMap", "Secret", "Service"].into_iter().zip(["settings", "login", "bad"]);
     let objects =
         objects.map(|(kind, name)| format!("/syncs/{namespace}/shop/objects/-/{kind}/{namespace}/{name}"));
-    let paths = objects.chain([format!("/syncs/{namespace}/shop")]);
+    let tabs = ["", "/timeline", "/diff", "/plan", "/settings"];
+    let paths = objects.chain(tabs.map(|tab| format!("/syncs/{namespace}/shop{tab}")));
     let both = paths.flat_map(|path| [format!("/api/v1{path}"), path]);
     both.map(|path| get(&page, &path).body).collect()
 }

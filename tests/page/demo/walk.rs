@@ -6,8 +6,8 @@ use moorline_test_support::browser::Browser;
 
 /// Text of the page.
 const TEXT: &str = "document.body.innerText";
-/// Number of revisions that it lists.
-const REVISIONS: &str = "document.querySelectorAll('#history tbody tr').length";
+/// Number of revisions among its latest entries.
+const REVISIONS: &str = "document.querySelectorAll('#latest .revision').length";
 /// Seconds that each step stays to be seen.
 const PACE: &str = "8";
 
