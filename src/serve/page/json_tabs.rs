@@ -57,7 +57,7 @@ fn object(card: &SyncCard, row: &ObjectRow<'_>, look: Option<LiveRead<'_>>) -> V
     whole
 }
 
-/// The sign before a line: as in a unified diff, `~` for what Git does not set, `!` for hidden values.
+/// The sign before a line: as in a unified diff, `~` if Git does not set it, `!` for hidden values.
 fn sign(origin: LineOrigin) -> char {
     match origin {
         LineOrigin::Both => ' ',

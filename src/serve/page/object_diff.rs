@@ -1,7 +1,7 @@
 //! One unified diff of a whole object: Git against live, by line.
 //!
 //! In: both bodies, redacted, and the fields that differ. Out: lines, each of which is in both, in
-//! one of them, or set by the server alone; and their HTML, with long parts without a change folded.
+//! one of them, or set by the server alone; and their HTML, in which parts without a change fold.
 //! The given fields decide what differs: other spellings of a value are shown as equal.
 
 use std::collections::BTreeSet;
@@ -182,7 +182,7 @@ impl<'a> Walk<'a> {
 
     /// Writes a field or item that differs, line by line.
     fn changed(&mut self, key: Option<&str>, wanted: Option<&Value>, live: Option<&Value>, at: At) {
-        let text = |value: Option<&Value>| value.map(|value| block(key, value, at)).unwrap_or_default();
+        let text = |value: Option<&Value>| value.map(|value| lines_of(key, value, at)).unwrap_or_default();
         let (old, new) = (text(live), text(wanted));
         let (old_lines, new_lines): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
         let (mut x, mut y) = (0, 0);
@@ -206,6 +206,19 @@ impl<'a> Walk<'a> {
     fn line(&mut self, origin: LineOrigin, text: &str, at: At) {
         self.lines.push((origin, lead(at) + text));
     }
+}
+
+/// A field or an item that is compared by line. A text of several lines is written as it is, even
+/// if YAML needs quotes for it.
+fn lines_of(key: Option<&str>, value: &Value, at: At) -> String {
+    let Some(text) = value.as_str().filter(|text| text.contains('\n')) else { return block(key, value, at) };
+    let end = if text.ends_with('\n') { "|" } else { "|-" };
+    let head = key.map_or_else(|| end.to_owned(), |key| format!("{} {end}", key_line(key)));
+    let mut out = format!("{}{head}\n", lead(at));
+    for line in text.lines() {
+        out += &format!("{}{line}\n", " ".repeat(if line.is_empty() { 0 } else { at.indent + 2 }));
+    }
+    out
 }
 
 /// A field or an item of a list as YAML lines at a column.
@@ -448,6 +461,10 @@ mod tests {
                 "? data[\"a.b\"]",
             ]
         );
+        // A text that YAML would quote is compared by line as well.
+        let (old, new) = (json!(" a\n\tb\n"), json!(" a\n\tc"));
+        let found = lines(json!({"f": new.clone()}), json!({"f": old.clone()}), &[("f", both(old, new))]);
+        assert_eq!(found, ["-f: |", "+f: |-", "    a", "-  \tb", "+  \tc"]);
         // The hidden value is not written even if a body has it.
         let found = lines(json!({"a": 1}), json!({"a": "hunter2"}), &[("a", None)]);
         assert_eq!(found, ["!a: hidden: may contain Secret values"]);

@@ -26,7 +26,7 @@ const DELETED: &str = "the whole object was deleted";
 
 /// Kind of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum EntryKind {
+pub(super) enum TimelineKind {
     Commit,
     Repair,
     Prune,
@@ -36,7 +36,7 @@ pub(super) enum EntryKind {
     Notice,
 }
 
-impl EntryKind {
+impl TimelineKind {
     /// All kinds, with the word in queries and JSON, and the label in the filter.
     pub(super) const ALL: [(Self, &'static str, &'static str); 7] = [
         (Self::Commit, "commit", "Commits"),
@@ -83,7 +83,7 @@ impl EntryKind {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TimelineEntry<'a> {
     pub(super) time: Timestamp,
-    pub(super) kind: EntryKind,
+    pub(super) kind: TimelineKind,
     pub(super) content: EntryContent<'a>,
 }
 
@@ -136,7 +136,7 @@ pub(super) struct TimelineFilter {
 impl TimelineFilter {
     pub(super) fn parse(query: &str) -> Self {
         let typed = query_value(query, "q").unwrap_or_default().chars().take(MAX_TEXT).collect();
-        let is_known = |word: &String| EntryKind::ALL.iter().any(|(_, known, _)| known == word);
+        let is_known = |word: &String| TimelineKind::ALL.iter().any(|(_, known, _)| known == word);
         let kinds = query_values(query, "kinds").into_iter().filter(is_known).collect();
         Self { typed, kinds }
     }
@@ -145,7 +145,7 @@ impl TimelineFilter {
         self.typed.is_empty() && self.kinds.is_empty()
     }
 
-    fn chooses(&self, kind: EntryKind) -> bool {
+    fn chooses(&self, kind: TimelineKind) -> bool {
         self.kinds.iter().any(|word| word == kind.word())
     }
 
@@ -155,14 +155,15 @@ impl TimelineFilter {
     }
 }
 
-/// All entries of a Sync, newest first. A repair is told once, with its fields.
+/// All entries of a Sync, newest first. A repair is listed once, with its fields.
 pub(super) fn entries(card: &SyncCard) -> Vec<TimelineEntry<'_>> {
     let is_told = |activity: &Activity| {
         let near = |repair: &Repair| {
             (repair.repaired_at.0.as_second() - activity.time.0.as_second()).abs() <= SAME_REPAIR
         };
         let of = |repair: &&Repair| near(repair) && activity.text.contains(&repair.id.to_string());
-        EntryKind::of_reason(&activity.reason) == EntryKind::Repair && card.repairs.iter().any(|it| of(&it))
+        TimelineKind::of_reason(&activity.reason) == TimelineKind::Repair
+            && card.repairs.iter().any(|it| of(&it))
     };
     let revision = |it| EntryContent::Revision(it);
     let contents = card.status.history.iter().map(revision);
@@ -171,9 +172,9 @@ pub(super) fn entries(card: &SyncCard) -> Vec<TimelineEntry<'_>> {
         contents.chain(card.activities.iter().filter(|it| !is_told(it)).map(EntryContent::Activity));
     let mut all: Vec<TimelineEntry<'_>> = contents
         .map(|content| match content {
-            EntryContent::Revision(it) => (it.time.0, EntryKind::of_reason(&it.result), content),
-            EntryContent::Activity(it) => (it.time.0, EntryKind::of_reason(&it.reason), content),
-            EntryContent::Repair(it) => (it.repaired_at.0, EntryKind::Repair, content),
+            EntryContent::Revision(it) => (it.time.0, TimelineKind::of_reason(&it.result), content),
+            EntryContent::Activity(it) => (it.time.0, TimelineKind::of_reason(&it.reason), content),
+            EntryContent::Repair(it) => (it.repaired_at.0, TimelineKind::Repair, content),
         })
         .map(|(time, kind, content)| TimelineEntry { time, kind, content })
         .collect();
@@ -253,7 +254,7 @@ fn form(html: &mut Html, place: &Link, filter: &TimelineFilter) {
     html.close();
     html.open("fieldset", &[]);
     html.element("legend", &[], "Kinds");
-    for (kind, word, label) in EntryKind::ALL {
+    for (kind, word, label) in TimelineKind::ALL {
         html.open("label", &[("class", "choice")]);
         let chosen: &[(&'static str, &str)] =
             &[("type", "checkbox"), ("name", "kinds"), ("value", word), ("checked", "")];

@@ -38,6 +38,10 @@ const SCRIPT: &str = r"(() => {
         if (!node.textContent.trim() || element.closest(hidden) || !element.checkVisibility()) continue;
         const range = document.createRange();
         range.selectNodeContents(node);
+        const lines = new Set([...range.getClientRects()].map((rect) => Math.round(rect.top)));
+        if (element.closest('.badge, .tabs, thead, button') && lines.size > node.textContent.trim().split(/\s+/).length) {
+            say('a word is broken', { name: node.textContent.trim() });
+        }
         for (const rect of range.getClientRects()) add(rect, element, node.textContent, node);
     }
     for (const element of document.querySelectorAll('input, select, button')) {
