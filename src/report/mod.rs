@@ -11,6 +11,7 @@ mod health_condition;
 mod history;
 mod hold;
 mod inputs;
+pub mod live_tree;
 mod missing_object;
 mod problems;
 #[cfg(test)]
