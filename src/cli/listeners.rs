@@ -9,7 +9,7 @@ use tokio::sync::{mpsc, watch};
 use crate::controller::Board;
 use crate::metrics::Metrics;
 use crate::serve::webhooks::WebhookEndpoint;
-use crate::serve::{DaemonHealth, LiveObjectRequest, StatusPage, serve, serve_page, serve_probes};
+use crate::serve::{DaemonHealth, LiveRequest, StatusPage, serve, serve_page, serve_probes};
 use crate::settings::Settings;
 
 /// The most requests for live objects that wait in the queue.
@@ -63,7 +63,7 @@ pub(super) async fn listen_to_probes(
 pub(super) async fn start_page(
     settings: &Settings,
     ending: watch::Receiver<bool>,
-) -> (Board, mpsc::Receiver<LiveObjectRequest>) {
+) -> (Board, mpsc::Receiver<LiveRequest>) {
     let nobody = || (Board::new(false), mpsc::channel(1).1);
     let bound = match settings.page.as_deref() {
         Some(page) => Some((page, TcpListener::bind(page).await)),
@@ -88,7 +88,7 @@ pub(super) async fn start_page(
 pub(super) fn start_page_on(
     listener: TcpListener,
     mut ending: watch::Receiver<bool>,
-) -> (Board, mpsc::Receiver<LiveObjectRequest>) {
+) -> (Board, mpsc::Receiver<LiveRequest>) {
     let (want, looks) = mpsc::channel(MAX_LOOKS);
     let board = Board::new(true);
     let address = listener.local_addr().ok();

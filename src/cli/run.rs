@@ -35,7 +35,7 @@ use crate::metrics::Metrics;
 use crate::name_rules;
 use crate::report::board::DaemonRole;
 use crate::serve::webhooks::WebhookEndpoint;
-use crate::serve::{DaemonHealth, LiveObjectRequest};
+use crate::serve::{DaemonHealth, LiveRequest};
 use crate::settings::{HelmFence, Settings};
 use crate::source::webhook_call::RepositoryNames;
 use crate::source::{AllowList, Credentials, Reference, Repositories};
@@ -193,7 +193,7 @@ impl Daemon<'_> {
         &self,
         mut settings: Settings,
         mut called: mpsc::Receiver<RepositoryNames>,
-        mut looks: mpsc::Receiver<LiveObjectRequest>,
+        mut looks: mpsc::Receiver<LiveRequest>,
     ) -> anyhow::Result<Option<Leadership>> {
         let Some(election) = &self.election else {
             let (context, _) = self.start_term(settings, None)?;
@@ -281,7 +281,7 @@ impl Daemon<'_> {
         &self,
         context: Arc<Context>,
         called: &mut mpsc::Receiver<RepositoryNames>,
-        looks: &mut mpsc::Receiver<LiveObjectRequest>,
+        looks: &mut mpsc::Receiver<LiveRequest>,
     ) -> anyhow::Result<()> {
         let ((call, calls), (want, wanted)) = (mpsc::channel(MAX_CALLS), mpsc::channel(1));
         let arguments = self.arguments;

@@ -1,9 +1,9 @@
 //! Reads live objects for the status page.
 //!
-//! In: a Sync and one of its objects. Out: the fields of the live object that may be shown. No
-//! other part of the page sends requests to the API server: one for each view of an object, with
-//! the Sync's own identity, and no more often than [`RATE`] allows for all viewers together.
-//! Objects that the page does not list are not read.
+//! In: a Sync and one of its objects. Out: the fields of the live object that may be shown: one
+//! request for each view of an object, with the Sync's own identity, and no more often than
+//! [`RATE`] allows for all viewers together. Objects that the page does not list are not read.
+//! Trees, Events and logs are read by `live_views/`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,10 +12,11 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::time::timeout;
 
 use super::Context;
+use super::live_views::LiveViews;
 use super::status::events::Allowance;
 use crate::plan::preview;
 use crate::report::board::{LiveDifference, LiveObject, redact_live};
-use crate::serve::LiveObjectRequest;
+use crate::serve::{LiveObjectRequest, LiveRequest};
 
 /// Burst of reads, and reads in a second after that.
 const RATE: (u32, u32) = (20, 3);
@@ -24,24 +25,35 @@ const SIDE_BY_SIDE: usize = 4;
 /// Time limit of one read.
 const READ_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Serves requests of the status page for live objects.
-pub async fn serve_live_objects(context: Arc<Context>, mut wanted: mpsc::Receiver<LiveObjectRequest>) {
+/// Serves requests of the status page for what is in the cluster now.
+pub async fn serve_live_objects(context: Arc<Context>, mut wanted: mpsc::Receiver<LiveRequest>) {
     let (allowance, turns) = (Allowance::new(RATE), Arc::new(Semaphore::new(SIDE_BY_SIDE)));
+    let views = Arc::new(LiveViews::new(context.clone()));
     while let Some(wanted) = wanted.recv().await {
-        let Ok(turn) = turns.clone().acquire_owned().await else { return };
+        let wanted = match wanted {
+            LiveRequest::Object(wanted) => wanted,
+            other => {
+                let views = views.clone();
+                tokio::spawn(async move { views.answer(other).await });
+                continue;
+            }
+        };
         if !allowance.take() {
             let _ = wanted
                 .answer
                 .send(Err("too many requests for live objects; try again in a moment".to_owned()));
             continue;
         }
-        let context = context.clone();
+        let (context, turns) = (context.clone(), turns.clone());
         tokio::spawn(async move {
-            let seen = timeout(READ_TIMEOUT, seen(&context, &wanted)).await;
+            let look = async {
+                let _turn = turns.acquire().await;
+                seen(&context, &wanted).await
+            };
+            let seen = timeout(READ_TIMEOUT, look).await;
             let late = || Err("the API server did not answer in time".to_owned());
             // The requester may have disconnected.
             let _ = wanted.answer.send(seen.unwrap_or_else(|_| late()));
-            drop(turn);
         });
     }
     // The page has ended, and no request follows.

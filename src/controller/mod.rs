@@ -14,6 +14,7 @@ pub mod inspect;
 pub mod key_manager;
 pub mod lease_terms;
 mod live_objects;
+mod live_views;
 pub mod manager;
 mod memory;
 mod peers;

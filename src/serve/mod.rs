@@ -7,6 +7,9 @@
 //! connections, for a limited time (`connections.rs`).
 
 mod connections;
+mod live_requests;
+mod live_views;
+mod log_stream;
 pub mod page;
 mod probes;
 mod status_page;
@@ -25,6 +28,7 @@ use tokio::net::TcpListener;
 
 use crate::metrics::{self, Metrics};
 use connections::{ConnectionLimits, serve_connections};
+pub use live_requests::{LiveRequest, LogRequest};
 pub use probes::{DaemonHealth, MAX_SILENCE};
 pub use status_page::{LiveObjectRequest, MAX_LISTENERS, StatusPage};
 use webhooks::WebhookEndpoint;

@@ -22,7 +22,10 @@ use jiff::Timestamp;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 use tokio::time::{sleep, timeout};
 
+use super::live_requests::LiveRequest;
+use super::live_views::{LivePages, LiveVisit};
 use super::page::{self, LiveRead, PageRequest, ReadObject, Route};
+use super::viewer::{AccessReviews, Viewer};
 use crate::api::SyncName;
 use crate::object::ObjectId;
 use crate::report::board::{LiveObject, StatusBoard};
@@ -41,13 +44,13 @@ const TOO_SLOW: &str = "it took too long";
 /// Content security policy: everything comes from this origin.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; \
     form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
-const HTML: &str = "text/html; charset=utf-8";
-const JSON: &str = "application/json";
+pub(super) const HTML: &str = "text/html; charset=utf-8";
+pub(super) const JSON: &str = "application/json";
 /// Cached, and revalidated on each use.
 const REVALIDATE: &str = "no-cache";
 /// For files whose name contains their digest.
 const IMMUTABLE: &str = "public, max-age=31536000, immutable";
-const NO_STORE: &str = "no-store";
+pub(super) const NO_STORE: &str = "no-store";
 
 /// A request for a live object.
 #[derive(Debug)]
@@ -67,7 +70,11 @@ pub struct StatusPage(Arc<StatusPageInner>);
 #[derive(Debug)]
 struct StatusPageInner {
     board: watch::Receiver<Arc<StatusBoard>>,
-    requests: mpsc::Sender<LiveObjectRequest>,
+    requests: mpsc::Sender<LiveRequest>,
+    /// Views that read the cluster beyond one object.
+    live: LivePages,
+    /// Decisions about what persons may see.
+    reviews: AccessReviews,
     ending: watch::Receiver<bool>,
     is_private: bool,
     listeners: Arc<Semaphore>,
@@ -79,13 +86,25 @@ impl StatusPage {
     /// Creates the handler. `is_private` is true if it is bound to the loopback interface.
     pub fn new(
         board: watch::Receiver<Arc<StatusBoard>>,
-        looks: mpsc::Sender<LiveObjectRequest>,
+        looks: mpsc::Sender<LiveRequest>,
         ending: watch::Receiver<bool>,
         is_private: bool,
     ) -> Self {
         let began = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
         let listeners = Arc::new(Semaphore::new(MAX_LISTENERS));
-        Self(Arc::new(StatusPageInner { board, requests: looks, ending, is_private, listeners, began }))
+        let live = LivePages::new(looks.clone(), ending.clone());
+        // Without a sign-in there are no persons, and nobody to ask for.
+        let reviews = AccessReviews::new(mpsc::channel(1).0);
+        Self(Arc::new(StatusPageInner {
+            board,
+            requests: looks,
+            live,
+            reviews,
+            ending,
+            is_private,
+            listeners,
+            began,
+        }))
     }
 
     pub(super) fn router(self) -> Router {
@@ -117,6 +136,12 @@ impl StatusPage {
             Route::Icon => file("image/svg+xml", page::ICON),
             Route::Events if is_head => reply(200, "text/event-stream", NO_STORE, None, String::new(), true),
             Route::Events => self.events(page::parse_event_source(query)),
+            Route::Live(sync, view) => {
+                let board = self.0.board.borrow().clone();
+                let (viewer, reviews, json) = (&Viewer::Loopback, &self.0.reviews, asked.json);
+                let visit = LiveVisit { board, viewer, reviews, query, json, is_head };
+                self.0.live.respond(&visit, sync, view).await
+            }
             Route::Overview | Route::Sync(_) | Route::Tab(..) | Route::Object(..) | Route::NotFound => {
                 self.document(&asked, query, headers, is_head).await
             }
@@ -174,7 +199,7 @@ impl StatusPage {
     async fn read_live_object(&self, sync: &SyncName, id: &ObjectId) -> Result<LiveObject, String> {
         let (answer, answered) = oneshot::channel();
         let wanted = LiveObjectRequest { sync: sync.clone(), id: id.clone(), answer };
-        if self.0.requests.try_send(wanted).is_err() {
+        if self.0.requests.try_send(LiveRequest::Object(wanted)).is_err() {
             return Err("too many requests for live objects; try again in a moment".to_owned());
         }
         match timeout(READ_TIMEOUT, answered).await {
@@ -263,7 +288,7 @@ fn is_known(headers: &HeaderMap, tag: &str) -> bool {
     tags.split(',').map(|known| known.trim().trim_start_matches("W/")).any(|known| known == tag)
 }
 
-fn head(status: u16, kind: &'static str, caching: &'static str, tag: Option<&str>) -> Builder {
+pub(super) fn head(status: u16, kind: &'static str, caching: &'static str, tag: Option<&str>) -> Builder {
     let policies: [(HeaderName, &'static str); 6] = [
         (CONTENT_TYPE, kind),
         (CACHE_CONTROL, caching),
@@ -281,7 +306,7 @@ fn head(status: u16, kind: &'static str, caching: &'static str, tag: Option<&str
     }
 }
 
-fn reply(
+pub(super) fn reply(
     status: u16,
     kind: &'static str,
     caching: &'static str,
@@ -293,12 +318,12 @@ fn reply(
     built(builder.body(if is_head { Body::empty() } else { Body::from(body) }))
 }
 
-fn plain(status: StatusCode, text: &str) -> Response<Body> {
+pub(super) fn plain(status: StatusCode, text: &str) -> Response<Body> {
     reply(status.as_u16(), super::PLAIN, NO_STORE, None, text.to_owned(), false)
 }
 
 /// Returns the response; it cannot be invalid, because all its parts are ours.
-fn built(built: Result<Response<Body>, axum::http::Error>) -> Response<Body> {
+pub(super) fn built(built: Result<Response<Body>, axum::http::Error>) -> Response<Body> {
     built.unwrap_or_default()
 }
 

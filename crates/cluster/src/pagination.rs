@@ -34,6 +34,10 @@ pub(super) struct Page {
     /// resourceVersion of the whole list.
     pub(super) version: Box<str>,
     pub(super) items: Vec<Map<String, Value>>,
+    /// Size of the response.
+    pub(super) bytes: usize,
+    /// True if another page follows.
+    pub(super) has_next: bool,
 }
 
 impl<'a> Pages<'a> {
@@ -49,14 +53,19 @@ impl<'a> Pages<'a> {
         Self { accept: WHOLE, size: SIZE_OF_WHOLE, ..self }
     }
 
+    /// Asks for pages of another size.
+    pub(super) fn of_size(self, size: usize) -> Self {
+        Self { size, ..self }
+    }
+
     /// Returns the next page; none after the last one.
     pub(super) async fn next(&mut self) -> Result<Option<Page>, ApiError> {
         let Some(next) = &self.next else { return Ok(None) };
         let uri = format!("{}&limit={}&continue={}", self.uri, self.size, query(next));
         let page = page(self.wire, self.class, uri, self.accept).await?;
         self.next = page.metadata.next.filter(|next| !next.is_empty());
-        let items = page.items.unwrap_or_default();
-        Ok(Some(Page { version: page.metadata.resource_version, items }))
+        let (items, has_next) = (page.items.unwrap_or_default(), self.next.is_some());
+        Ok(Some(Page { version: page.metadata.resource_version, items, bytes: page.bytes, has_next }))
     }
 }
 
@@ -72,7 +81,8 @@ async fn page(
     uri: String,
     accept: &'static str,
 ) -> Result<Listed, ApiError> {
-    wire.send(ApiRequest::new(class, "list", uri).accept(accept)).await?.json()
+    let reply = wire.send(ApiRequest::new(class, "list", uri).accept(accept)).await?;
+    Ok(Listed { bytes: reply.body.len(), ..reply.json()? })
 }
 
 /// A page as the server sends it.
@@ -82,6 +92,8 @@ struct Listed {
     metadata: Metadata,
     #[serde(default)]
     items: Option<Vec<Map<String, Value>>>,
+    #[serde(skip)]
+    bytes: usize,
 }
 
 #[derive(Default, Deserialize)]

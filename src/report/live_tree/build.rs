@@ -5,8 +5,8 @@
 //! collector, an owner is of the same namespace or of the cluster, and its kind and name have to
 //! match its uid.
 
-use std::collections::{BTreeMap, HashMap};
 use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
@@ -164,9 +164,10 @@ fn place_owned(nodes: &mut Vec<LiveNode>, mut owned: Vec<Option<ListedObject>>) 
             let Some(uid) = nodes.get(owner).and_then(|node| node.uid.clone()) else { continue };
             for at in by_owner.get(&uid).into_iter().flatten() {
                 let Some(slot) = owned.get_mut(*at) else { continue };
-                let is_placed_here = slot.as_ref().zip(nodes.get(owner)).is_some_and(|(object, owner)| {
-                    belongs(object, owner, &uids)
-                });
+                let is_placed_here = slot
+                    .as_ref()
+                    .zip(nodes.get(owner))
+                    .is_some_and(|(object, owner)| belongs(object, owner, &uids));
                 let Some(object) = slot.take_if(|_| is_placed_here) else { continue };
                 if nodes.len() >= MAX_NODES || depth > MAX_DEPTH {
                     more += 1;
@@ -197,18 +198,15 @@ fn belongs(object: &ListedObject, owner: &LiveNode, uids: &std::collections::Has
     };
     let Some(named) = object.owners.iter().find(is_named) else { return false };
     let controller = object.owners.iter().find(|owner| owner.controls);
-    let is_its_controller = controller.is_none_or(|controller| {
-        controller.uid == named.uid || !uids.contains(&controller.uid)
-    });
+    let is_its_controller =
+        controller.is_none_or(|controller| controller.uid == named.uid || !uids.contains(&controller.uid));
     same_place && is_its_controller
 }
 
 /// Sorts what each object owns: what needs attention first, then the newest.
 pub(super) fn sort_owned(nodes: &mut [LiveNode]) {
-    let keys: Vec<_> = nodes
-        .iter()
-        .map(|node| (!node.needs_attention(), Reverse(node.created), node.id.clone()))
-        .collect();
+    let keys: Vec<_> =
+        nodes.iter().map(|node| (!node.needs_attention(), Reverse(node.created), node.id.clone())).collect();
     for node in nodes {
         node.owned.sort_by(|one, other| keys.get(*one).cmp(&keys.get(*other)));
     }

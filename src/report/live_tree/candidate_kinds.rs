@@ -10,11 +10,11 @@ use super::LeftOut;
 use crate::object::{GroupKind, ObjectId};
 
 /// The most namespaces that are read for a tree.
-pub const MAX_NAMESPACES: usize = 20;
+const MAX_NAMESPACES: usize = 20;
 /// The most kinds that are read in a namespace.
-pub const MAX_KINDS: usize = 48;
+const MAX_KINDS: usize = 48;
 /// The most lists that are read for a tree.
-pub const MAX_LISTS: usize = 96;
+const MAX_LISTS: usize = 96;
 
 /// Kinds of which the whole objects are listed, because their status is shown.
 const WHOLE: [(&str, &str); 3] = [("", "Pod"), ("batch", "Job"), ("", "PersistentVolumeClaim")];
@@ -23,10 +23,7 @@ const WHOLE: [(&str, &str); 3] = [("", "Pod"), ("batch", "Job"), ("", "Persisten
 const OWNED: [((&str, &str), &[(&str, &str)]); 9] = [
     (("apps", "Deployment"), &[("apps", "ReplicaSet"), ("", "Pod"), ("", "PersistentVolumeClaim")]),
     (("apps", "ReplicaSet"), &[("", "Pod"), ("", "PersistentVolumeClaim")]),
-    (
-        ("apps", "StatefulSet"),
-        &[("", "Pod"), ("apps", "ControllerRevision"), ("", "PersistentVolumeClaim")],
-    ),
+    (("apps", "StatefulSet"), &[("", "Pod"), ("apps", "ControllerRevision"), ("", "PersistentVolumeClaim")]),
     (("apps", "DaemonSet"), &[("", "Pod"), ("apps", "ControllerRevision"), ("", "PersistentVolumeClaim")]),
     (("batch", "CronJob"), &[("batch", "Job"), ("", "Pod"), ("", "PersistentVolumeClaim")]),
     (("batch", "Job"), &[("", "Pod"), ("", "PersistentVolumeClaim")]),
@@ -129,7 +126,8 @@ pub fn plan_reads(roots: &[ObjectId], served: &BTreeSet<GroupKind>) -> ReadPlan 
         let owned = owned_kinds(&own, served);
         let of_own = own.iter().filter(|kind| served.contains(*kind) && !is_never_listed(kind));
         let rest: Vec<GroupKind> = of_own.filter(|kind| !owned.contains(kind)).cloned().collect();
-        let all = owned.into_iter().map(|kind| (kind, false)).chain(rest.into_iter().map(|kind| (kind, true)));
+        let all =
+            owned.into_iter().map(|kind| (kind, false)).chain(rest.into_iter().map(|kind| (kind, true)));
         for (at, (kind, only_own)) in all.enumerate() {
             if at >= MAX_KINDS || plan.lists.len() >= MAX_LISTS {
                 let reason = format!(
@@ -201,7 +199,8 @@ mod tests {
             apps/StatefulSet apps/ControllerRevision batch/Job discovery.k8s.io/EndpointSlice \
             cert-manager.io/Certificate acme.cert-manager.io/Order example.org/Widget moorline.dev/Sync";
         let check = |roots: &str, expect: &str| {
-            let roots: Vec<ObjectId> = roots.split_whitespace().map(|it| ObjectId::parse(it).unwrap()).collect();
+            let roots: Vec<ObjectId> =
+                roots.split_whitespace().map(|it| ObjectId::parse(it).unwrap()).collect();
             let plan = plan_reads(&roots, &kinds(served));
             let word = |list: &WantedList| {
                 let form = if list.whole { "*" } else { "" };

@@ -16,7 +16,7 @@ use crate::report::board::NOT_SHOWN;
 use crate::sanitize::sanitize;
 
 /// The most Events that are kept.
-pub const MAX_EVENTS: usize = 500;
+const MAX_EVENTS: usize = 500;
 /// The most characters of a message.
 const MAX_MESSAGE: usize = 1000;
 /// The most characters of another text.
@@ -57,37 +57,51 @@ pub struct EventRow {
 }
 
 /// Selects the Events about a Sync and its tree.
-pub fn build_events<'a>(
-    sync: &SyncName,
-    tree: &LiveTree,
-    listed: impl Iterator<Item = &'a Map<String, Value>>,
-    mut left_out: Vec<LeftOut>,
-    read_at: Timestamp,
-) -> EventList {
-    let by_uid: HashMap<&str, usize> =
-        tree.nodes.iter().enumerate().filter_map(|(at, node)| Some((node.uid.as_deref()?, at))).collect();
-    let by_id: HashMap<&ObjectId, usize> =
-        tree.nodes.iter().enumerate().map(|(at, node)| (&node.id, at)).collect();
-    let mut events: Vec<EventRow> = listed
-        .filter_map(|event| {
-            let about = event.get("involvedObject").or_else(|| event.get("regarding"))?;
-            let object = object_of(about)?;
-            let uid = about.get("uid").and_then(Value::as_str).unwrap_or_default();
-            let node = by_uid.get(uid).or_else(|| by_id.get(&object)).copied();
-            let is_sync = object.is_kind("moorline.dev", "Sync")
-                && object.namespace() == Some(&sync.namespace)
-                && object.name() == &*sync.name;
-            (node.is_some() || is_sync).then(|| row(event, object, node, tree))
-        })
-        .collect();
-    events.sort_by(|one, other| other.time.cmp(&one.time).then_with(|| one.object.cmp(&other.object)));
-    if events.len() > MAX_EVENTS {
-        let kind = format!("{} older Events", events.len() - MAX_EVENTS);
-        let reason = format!("are left out: at most {MAX_EVENTS} are shown");
-        left_out.push(LeftOut { kind, namespace: String::new(), reason });
-        events.truncate(MAX_EVENTS);
+#[derive(Debug)]
+pub struct EventSelection<'a> {
+    sync: &'a SyncName,
+    tree: &'a LiveTree,
+    by_uid: HashMap<&'a str, usize>,
+    by_id: HashMap<&'a ObjectId, usize>,
+}
+
+impl<'a> EventSelection<'a> {
+    /// Creates the selection of a Sync with its tree.
+    pub fn new(sync: &'a SyncName, tree: &'a LiveTree) -> Self {
+        let nodes = || tree.nodes.iter().enumerate();
+        Self {
+            sync,
+            tree,
+            by_uid: nodes().filter_map(|(at, node)| Some((node.uid.as_deref()?, at))).collect(),
+            by_id: nodes().map(|(at, node)| (&node.id, at)).collect(),
+        }
     }
-    EventList { events, left_out, read_at }
+
+    /// Reads an Event; `None` if it is about another object.
+    pub fn select(&self, event: &Map<String, Value>) -> Option<EventRow> {
+        let about = event.get("involvedObject").or_else(|| event.get("regarding"))?;
+        let object = object_of(about)?;
+        let uid = about.get("uid").and_then(Value::as_str).unwrap_or_default();
+        let node = self.by_uid.get(uid).or_else(|| self.by_id.get(&object)).copied();
+        let is_sync = object.is_kind("moorline.dev", "Sync")
+            && object.namespace() == Some(&self.sync.namespace)
+            && *object.name() == *self.sync.name;
+        (node.is_some() || is_sync).then(|| row(event, object, node, self.tree))
+    }
+}
+
+impl EventList {
+    /// Sorts Events and keeps the newest.
+    pub fn new(mut events: Vec<EventRow>, mut left_out: Vec<LeftOut>, read_at: Timestamp) -> Self {
+        events.sort_by(|one, other| other.time.cmp(&one.time).then_with(|| one.object.cmp(&other.object)));
+        if events.len() > MAX_EVENTS {
+            let kind = format!("{} older Events", events.len() - MAX_EVENTS);
+            let reason = format!("are left out: at most {MAX_EVENTS} are shown");
+            left_out.push(LeftOut { kind, namespace: String::new(), reason });
+            events.truncate(MAX_EVENTS);
+        }
+        Self { events, left_out, read_at }
+    }
 }
 
 fn object_of(about: &Value) -> Option<ObjectId> {
@@ -105,7 +119,8 @@ fn row(event: &Map<String, Value>, object: ObjectId, node: Option<usize>, tree: 
         let text: String = found.unwrap_or_default().chars().take(most).collect();
         sanitize(&text).into()
     };
-    let times = [&["series", "lastObservedTime"][..], &["lastTimestamp"], &["eventTime"], &["firstTimestamp"]];
+    let times =
+        [&["series", "lastObservedTime"][..], &["lastTimestamp"], &["eventTime"], &["firstTimestamp"]];
     let created = word(&["metadata", "creationTimestamp"]);
     let time = times.iter().find_map(|path| word(path)).or(created).and_then(|time| time.parse().ok());
     let number = |value: Option<&Value>| value.and_then(Value::as_u64);

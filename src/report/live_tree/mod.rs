@@ -17,7 +17,7 @@ use jiff::Timestamp;
 
 pub use build::{ListedObject, OwnerReference, RootObject, build_tree, read_listed};
 pub use candidate_kinds::{ReadPlan, WantedList, plan_reads};
-pub use events::{EventList, EventRow, build_events};
+pub use events::{EventList, EventRow, EventSelection};
 pub use pod::{ContainerEnd, ContainerRole, ContainerSummary, PodSummary};
 
 use crate::object::{GroupKind, ObjectId};

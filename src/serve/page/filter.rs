@@ -15,7 +15,7 @@ const MAX_TEXT: usize = 200;
 
 /// The filter of a request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Filter {
+pub struct Filter {
     /// The search text in lower case.
     pub(crate) text: String,
     /// The search text as typed.
@@ -62,7 +62,8 @@ pub(crate) const OBJECT_WORDS: [(&str, &str); 9] = [
 ];
 
 impl Filter {
-    pub(crate) fn parse(text: &str) -> Self {
+    /// Parses a query.
+    pub fn parse(text: &str) -> Self {
         let get = |name| query_value(text, name).unwrap_or_default();
         let typed: String = get("q").chars().take(MAX_TEXT).collect();
         let page = get("page").parse().unwrap_or(1);

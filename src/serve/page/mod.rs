@@ -12,12 +12,18 @@ mod html;
 mod json;
 mod json_tabs;
 mod layout;
+mod live_json;
+mod live_route;
+mod log_text;
+mod logs;
 mod object;
 mod object_diff;
+mod object_events;
 mod object_list;
 mod overview;
 mod pending_deletions;
 mod plan;
+mod pod;
 mod relative_time;
 mod routes;
 mod settings;
@@ -25,6 +31,7 @@ mod sync;
 mod sync_table;
 mod tabs;
 mod timeline;
+mod tree;
 mod yaml_view;
 
 use jiff::Timestamp;
@@ -32,9 +39,16 @@ use jiff::Timestamp;
 use crate::api::SyncName;
 use crate::object::ObjectId;
 use crate::report::board::{LiveObject, StatusBoard, SyncCard};
-use filter::Filter;
+pub use filter::Filter;
 pub use layout::{ICON, SCRIPT, STYLE};
+pub use live_json::{events_json, logs_json, pod_json, tree_json};
+pub use live_route::LiveView;
+pub use log_text::LogText;
+pub use logs::{LogContent, LogSelection, MAX_BYTES as MAX_LOG_BYTES, MAX_LINES as MAX_LOG_LINES, logs_page};
+pub use object_events::events_page;
+pub use pod::pod_page;
 pub use tabs::SyncTab;
+pub use tree::tree_page;
 
 /// The target of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,6 +61,8 @@ pub enum Route {
     Tab(SyncName, SyncTab),
     /// One object of a Sync.
     Object(SyncName, ObjectId),
+    /// A view of a Sync that is read while somebody looks.
+    Live(SyncName, LiveView),
     /// The event stream with changes.
     Events,
     /// The style sheet.
@@ -112,7 +128,9 @@ pub fn parse_path(path: &str) -> PageRequest {
             Some(tab @ (SyncTab::Timeline | SyncTab::Diff | SyncTab::Plan | SyncTab::Settings)) => {
                 Route::Tab(SyncName::new(namespace, name), tab)
             }
-            Some(SyncTab::Objects | SyncTab::Tree | SyncTab::Events) | None => Route::NotFound,
+            Some(SyncTab::Objects | SyncTab::Tree | SyncTab::Events) | None => {
+                live_route(namespace, name, &[segment])
+            }
         },
         (["syncs", namespace, name, "objects", ..], _) => {
             match crate::serve::page::routes::parse_object_id(&parts[4..]) {
@@ -120,9 +138,17 @@ pub fn parse_path(path: &str) -> PageRequest {
                 None => Route::NotFound,
             }
         }
+        (["syncs", namespace, name, rest @ ..], _) => live_route(namespace, name, rest),
         _ => Route::NotFound,
     };
     PageRequest { route, json }
+}
+
+fn live_route(namespace: &str, name: &str, rest: &[&str]) -> Route {
+    match LiveView::parse(rest) {
+        Some(view) => Route::Live(SyncName::new(namespace, name), view),
+        None => Route::NotFound,
+    }
 }
 
 /// The version of the content of a path, which changes with the content. `None` if it is read for
@@ -135,6 +161,7 @@ pub fn version(board: &StatusBoard, route: &Route) -> Option<u64> {
         }
         Route::Tab(..)
         | Route::Object(..)
+        | Route::Live(..)
         | Route::Events
         | Route::Style
         | Route::Script
@@ -171,6 +198,7 @@ pub fn objects_to_read(board: &StatusBoard, route: &Route, query: &str) -> Vec<O
         Route::Overview
         | Route::Sync(_)
         | Route::Tab(..)
+        | Route::Live(..)
         | Route::Events
         | Route::Style
         | Route::Script
@@ -206,16 +234,21 @@ pub fn respond(
                 false => object::page(board, card, &row, look, now),
             })
         }),
-        Route::Events | Route::Style | Route::Script | Route::Icon | Route::NotFound => None,
+        Route::Live(..) | Route::Events | Route::Style | Route::Script | Route::Icon | Route::NotFound => {
+            None
+        }
     };
     match found {
         Some(body) => PageResponse { status: 200, body, version },
-        None if asked.json => PageResponse { status: 404, body: json::not_found_document(), version: None },
-        None => PageResponse {
-            status: 404,
-            body: crate::serve::page::layout::not_found_page(board),
-            version: None,
-        },
+        None => PageResponse { status: 404, body: not_found(board, asked.json), version: None },
+    }
+}
+
+/// The document for unknown paths.
+pub fn not_found(board: &StatusBoard, json: bool) -> String {
+    match json {
+        true => json::not_found_document(),
+        false => crate::serve::page::layout::not_found_page(board),
     }
 }
 

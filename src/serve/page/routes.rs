@@ -46,6 +46,14 @@ impl Link {
         place
     }
 
+    /// A page below this one.
+    pub(crate) fn below(mut self, words: &[&str]) -> Self {
+        words.iter().for_each(|word| {
+            let _ = write!(self.text, "/{}", part(word));
+        });
+        self
+    }
+
     /// The same page as JSON.
     pub(crate) fn json(&self) -> Self {
         let text = if self.text == "/" { "/syncs" } else { &self.text };

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::*;
 use crate::api::SyncName;
-use crate::report::live_tree::{PodName, build_events};
+use crate::report::live_tree::{EventList, EventSelection, PodName};
 
 /// A listed object: `id@uid`, then its owners as `kind/name@uid`, with `*` before the controller.
 fn listed(text: &str) -> ListedObject {
@@ -117,14 +117,14 @@ fn an_object_that_a_viewer_may_not_see_hands_on_what_it_owns() {
 
 #[test]
 fn a_tree_is_bounded_and_says_so() {
-    let levels: Vec<String> = (1..=MAX_DEPTH + 1)
-        .map(|at| format!("/A|shop/a{at}@{at} *A/a{}@{}", at - 1, at - 1))
-        .collect();
+    let levels: Vec<String> =
+        (1..=MAX_DEPTH + 1).map(|at| format!("/A|shop/a{at}@{at} *A/a{}@{}", at - 1, at - 1)).collect();
     let levels: Vec<&str> = levels.iter().map(String::as_str).collect();
     let tree = built(&["/A|shop/a0@0"], &levels);
     assert_eq!(tree.nodes.len(), MAX_DEPTH + 1);
     assert!(tree.left_out[0].kind.starts_with("1 or more"), "{:?}", tree.left_out);
-    let pods: Vec<String> = (0..MAX_NODES).map(|at| format!("/Pod|shop/p{at}@p{at} *Deployment/web@d")).collect();
+    let pods: Vec<String> =
+        (0..MAX_NODES).map(|at| format!("/Pod|shop/p{at}@p{at} *Deployment/web@d")).collect();
     let pods: Vec<&str> = pods.iter().map(String::as_str).collect();
     let tree = built(&[WEB], &pods);
     assert_eq!((tree.nodes.len(), tree.left_out.len()), (MAX_NODES, 1));
@@ -148,12 +148,16 @@ fn what_may_hold_a_secret_hides_its_texts_and_those_of_what_it_owns() {
     let event = json!({"metadata": {"namespace": "shop"}, "message": "hunter2", "reason": "Failed", "count": 3,
         "lastTimestamp": "2026-11-22T11:30:00Z", "involvedObject": {"kind": "Pod", "namespace": "shop",
         "name": "web-1-a", "uid": "p", "apiVersion": "v1"}});
-    let other = json!({"reason": "Other", "involvedObject": {"kind": "Pod", "namespace": "shop", "name": "x"}});
+    let other =
+        json!({"reason": "Other", "involvedObject": {"kind": "Pod", "namespace": "shop", "name": "x"}});
     let of_sync = json!({"reason": "Applied", "eventTime": "2026-11-22T12:00:00.5Z", "note": "ok",
         "regarding": {"kind": "Sync", "namespace": "ops", "name": "shop", "apiVersion": "moorline.dev/v1alpha1"}});
     let events = |tree: &LiveTree| {
         let all = [&event, &other, &of_sync].into_iter().filter_map(Value::as_object);
-        build_events(&SyncName::new("ops", "shop"), tree, all, Vec::new(), Timestamp::UNIX_EPOCH).events
+        let sync = SyncName::new("ops", "shop");
+        let selection = EventSelection::new(&sync, tree);
+        let found = all.filter_map(|event| selection.select(event)).collect();
+        EventList::new(found, Vec::new(), Timestamp::UNIX_EPOCH).events
     };
     let open = tree(false);
     let pod = PodName { namespace: "shop".into(), name: "web-1-a".into() };

@@ -1,0 +1,127 @@
+//! Reads what viewers look at beyond one object: trees, Events and logs.
+//!
+//! In: requests of the status page. Out: a tree or Events that all viewers of a Sync share for
+//! [`shared_reads::MAX_AGE`], or a log. Everything is read with the rights of the Sync, when
+//! somebody looks, within bounds, and never watched.
+
+mod event_reader;
+mod log_reader;
+mod shared_reads;
+mod tree_reader;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+
+use super::Context;
+use super::status::events::Allowance;
+use crate::cluster::{ApiError, Cluster};
+use crate::object::GroupKind;
+use crate::report::live_tree::{EventList, LeftOut, LiveTree};
+use crate::sanitize::sanitize;
+use crate::serve::LiveRequest;
+use log_reader::MAX_LOGS;
+use shared_reads::SharedReads;
+
+/// Burst of lists for all viewers, and lists in a second after that.
+const RATE: (u32, u32) = (192, 16);
+/// Lists of one read at the same time.
+const SIDE_BY_SIDE: usize = 4;
+/// Time limit of one read.
+const READ_TIMEOUT: Duration = Duration::from_secs(5);
+/// The most objects of a list.
+const MAX_LISTED: usize = 2000;
+/// The most bytes of the responses of one read. Each list in progress may add one page.
+const MAX_BYTES: usize = 32 << 20;
+
+/// Serves the views of all Syncs.
+pub(super) struct LiveViews {
+    context: Arc<Context>,
+    trees: SharedReads<LiveTree>,
+    events: SharedReads<EventList>,
+    lists: Allowance,
+    logs: Arc<Semaphore>,
+}
+
+/// Bounds of one read that its lists share.
+struct ReadBudget {
+    bytes: AtomicUsize,
+    deadline: Instant,
+}
+
+impl LiveViews {
+    pub(super) fn new(context: Arc<Context>) -> Self {
+        Self {
+            context,
+            trees: SharedReads::default(),
+            events: SharedReads::default(),
+            lists: Allowance::new(RATE),
+            logs: Arc::new(Semaphore::new(MAX_LOGS)),
+        }
+    }
+
+    /// Answers a request. The requester may have disconnected.
+    pub(super) async fn answer(&self, request: LiveRequest) {
+        match request {
+            // Objects have a limit of their own.
+            LiveRequest::Object(_) => {}
+            LiveRequest::Tree { sync, answer } => {
+                let _ = answer.send(self.trees.get(&sync, self.read_tree(&sync)).await);
+            }
+            LiveRequest::Events { sync, answer } => {
+                let _ = answer.send(self.events.get(&sync, self.read_events(&sync)).await);
+            }
+            LiveRequest::Log(request) => {
+                let opened = self.open_log(&request).await;
+                let _ = request.answer.send(opened);
+            }
+        }
+    }
+}
+
+impl ReadBudget {
+    fn new() -> Self {
+        Self { bytes: AtomicUsize::new(0), deadline: Instant::now() + READ_TIMEOUT }
+    }
+
+    fn left(&self) -> usize {
+        MAX_BYTES.saturating_sub(self.bytes.load(Ordering::Relaxed))
+    }
+
+    fn spend(&self, bytes: usize) {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+}
+
+/// Names a list that was not read, with the reason.
+fn left_out(kind: &GroupKind, namespace: &str, failure: Option<&ApiError>) -> LeftOut {
+    let reason = match failure {
+        None => "was not read within the time limit".to_owned(),
+        Some(failure) => match failure.code() {
+            Some(403) => "may not be listed with the permissions of the Sync".to_owned(),
+            Some(404 | 405) => "is not served any more".to_owned(),
+            _ => format!("was not read: {}", sanitize(&failure.to_string())),
+        },
+    };
+    LeftOut { kind: kind.to_string(), namespace: namespace.to_owned(), reason }
+}
+
+/// Names a list for which the rate limit has no room.
+fn postponed(kind: &GroupKind, namespace: &str) -> LeftOut {
+    let reason = "was not read, because there are too many reads at this moment: try again in some seconds";
+    LeftOut { kind: kind.to_string(), namespace: namespace.to_owned(), reason: reason.to_owned() }
+}
+
+/// Names a list that was cut.
+fn cut(kind: &GroupKind, namespace: &str) -> LeftOut {
+    let reason = format!("has more objects than are read: at most {MAX_LISTED} in a namespace");
+    LeftOut { kind: kind.to_string(), namespace: namespace.to_owned(), reason }
+}
+
+/// The cluster with the identity of a Sync has these kinds.
+async fn discovered(cluster: &Cluster) -> Result<(), String> {
+    cluster.discovery().ensure().await.map_err(|failure| sanitize(&failure.to_string()))
+}

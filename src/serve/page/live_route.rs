@@ -1,0 +1,62 @@
+//! Paths of the views that read the cluster: tree, Events, Pods and logs.
+//!
+//! In: the segments of a path below a Sync. Out: [`LiveView`], and links to it.
+
+use super::routes::Link;
+use crate::api::SyncName;
+use crate::object::ObjectId;
+use crate::report::live_tree::PodName;
+
+/// A view of a Sync that is read while somebody looks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LiveView {
+    /// The objects of the Sync with what they own.
+    Tree,
+    /// The Events about the Sync, its objects and what they own.
+    Events,
+    /// A Pod that the Sync owns.
+    Pod(PodName),
+    /// The log of a container of such a Pod.
+    Logs(PodName),
+}
+
+impl LiveView {
+    /// Parses the segments after those of the Sync.
+    pub(super) fn parse(words: &[&str]) -> Option<Self> {
+        let pod = |namespace: &str, name: &str| {
+            // The name has to be one that an object can have.
+            let id = ObjectId::new("", "Pod", namespace, name).ok()?;
+            Some(PodName { namespace: id.namespace()?.into(), name: id.name().into() })
+        };
+        match words {
+            ["tree"] => Some(Self::Tree),
+            ["events"] => Some(Self::Events),
+            ["pods", namespace, name] => pod(namespace, name).map(Self::Pod),
+            ["pods", namespace, name, "logs"] => pod(namespace, name).map(Self::Logs),
+            _ => None,
+        }
+    }
+
+    /// The link to this view of a Sync.
+    pub(crate) fn link(&self, sync: &SyncName) -> Link {
+        let words = match self {
+            Self::Tree => vec!["tree"],
+            Self::Events => vec!["events"],
+            Self::Pod(pod) => vec!["pods", &*pod.namespace, &*pod.name],
+            Self::Logs(pod) => vec!["pods", &*pod.namespace, &*pod.name, "logs"],
+        };
+        Link::sync(sync).below(&words)
+    }
+}
+
+/// The page of an object in a tree, if it has one: an object of the Sync, or a Pod.
+pub(super) fn link_of(sync: &SyncName, id: &ObjectId, is_of_sync: bool) -> Option<Link> {
+    match id.namespace() {
+        Some(namespace) if id.is_kind("", "Pod") => {
+            let pod = PodName { namespace: namespace.into(), name: id.name().into() };
+            Some(LiveView::Pod(pod).link(sync))
+        }
+        _ if is_of_sync => Some(Link::object(sync, id)),
+        _ => None,
+    }
+}
