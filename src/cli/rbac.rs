@@ -15,10 +15,11 @@ use crate::api::{SyncName, ValuesKind};
 use crate::cluster::{Cluster, Connection};
 use crate::controller::spec::Verification;
 use crate::controller::spec::identity::cloud_accounts;
-use crate::desired::Scopes;
+use crate::desired::{DesiredSet, Scope, Scopes};
 use crate::metrics::Metrics;
-use crate::object::ObjectId;
+use crate::object::{GroupKind, ObjectId};
 use crate::rbac::{Permissions, PluralNames, RoleSubject, daemon_manifests, manifests as roles};
+use crate::report::live_tree::{listed_kinds, plan_reads};
 use crate::yaml;
 
 /// Print the RBAC permissions that a Sync needs
@@ -55,6 +56,10 @@ pub(super) struct RbacArgs {
     /// Namespace of objects without one [default: that of the Sync]
     #[arg(long, value_name = "NAMESPACE", value_parser = namespace)]
     target_namespace: Option<String>,
+
+    /// Add what the console reads for viewers: what the objects own, Events, and logs of Pods
+    #[arg(long)]
+    console: bool,
 
     #[command(flatten)]
     selection: Selection,
@@ -100,12 +105,32 @@ fn of_path(path: &Path, arguments: &RbacArgs, streams: &mut Streams<'_>) -> anyh
         daemon: &daemon,
         role,
     };
-    let mut rights = Permissions::for_sync(&desired, PluralNames::default());
+    let plurals = PluralNames::default();
+    let mut rights = Permissions::for_sync(&desired, plurals.clone());
     if account.is_some() {
         rights = rights.with_field_manager(namespace, None);
     }
+    if arguments.console {
+        rights = with_console(rights, (&desired, namespace), listed_kinds(), &plurals);
+    }
     let documents = documents(&rights, &who, streams);
     print(&documents, streams)
+}
+
+/// Adds what the console reads with the permissions of the Sync. `served` are the kinds of a
+/// namespace, beside those of the objects.
+fn with_console(
+    rights: Permissions,
+    (desired, namespace): (&DesiredSet, &str),
+    mut served: BTreeSet<GroupKind>,
+    plurals: &PluralNames,
+) -> Permissions {
+    let ids: Vec<ObjectId> = desired.objects().iter().map(|object| object.id.clone()).collect();
+    served.extend(ids.iter().map(ObjectId::group_kind));
+    let plan = plan_reads(&ids, &served);
+    let namespaces = ids.iter().filter_map(ObjectId::namespace).chain([namespace]);
+    let lists = plan.lists.iter().map(|list| (&*list.namespace, &list.kind));
+    rights.with_viewer_reads(lists, namespaces, plurals)
 }
 
 /// A path as a part of a resource name.
@@ -172,7 +197,7 @@ async fn of_sync(
         cloud_accounts(valid_spec).filter_map(|named| named.or(account).or(of_daemon)).collect();
     let asked_for = identities.clone();
     let who = SyncAccess { namespace: &name.namespace, account, secrets, identities, daemon: &daemon, role };
-    let mut rights = Permissions::for_sync(&inspected.desired, plurals);
+    let mut rights = Permissions::for_sync(&inspected.desired, plurals.clone());
     if account.is_some() {
         rights = rights.with_field_manager(&name.namespace, Some(&name.name));
     }
@@ -194,6 +219,11 @@ async fn of_sync(
     rights = rights.with_read(&name.namespace, "configmaps", roots.filter_map(Verification::config_map));
     if let Some(decryption) = &valid_spec.decryption {
         rights = rights.with_read(&name.namespace, "secrets", decryption.secret.as_deref());
+    }
+    if arguments.console {
+        let served = kinds.iter().filter(|(_, served)| served.scope == Scope::Namespaced);
+        let served = served.map(|(kind, _)| kind.clone()).collect();
+        rights = with_console(rights, (&inspected.desired, &name.namespace), served, &plurals);
     }
     let roles = documents(&rights, &who, streams);
     let namespaces = missing_namespaces(&cluster, &roles).await;

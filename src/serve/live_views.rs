@@ -419,3 +419,6 @@ fn keep_last(text: &mut String) -> bool {
     text.drain(..from);
     true
 }
+
+#[cfg(test)]
+mod tests;

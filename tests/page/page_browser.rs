@@ -10,7 +10,7 @@ use std::sync::Arc;
 use crate::board::{board_with_every_state, config_lines, many, many_syncs};
 use moorline::object::ObjectId;
 use moorline::report::board::{LiveDifference, LiveObject, ObjectWriter, RedactedBody, StatusBoard};
-use moorline::serve::{StatusPage, serve_page};
+use moorline::serve::{LiveRequest, StatusPage, serve_page};
 use moorline_test_support::browser::Browser;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -29,10 +29,11 @@ fn served(board: StatusBoard) -> Served {
     let runtime = Runtime::new().unwrap();
     let (board, newest) = watch::channel(Arc::new(board));
     let (end, ending) = watch::channel(false);
-    let (want, mut wanted) = mpsc::channel::<moorline::serve::LiveObjectRequest>(4);
+    let (want, mut wanted) = mpsc::channel::<LiveRequest>(4);
     let known = newest.clone();
     runtime.spawn(async move {
         while let Some(wanted) = wanted.recv().await {
+            let LiveRequest::Object(wanted) = wanted else { continue };
             let board = known.borrow().clone();
             let card = board.cards.get(&wanted.sync).unwrap();
             let desired = card.objects.wanted(&wanted.id).map(|object| object.body());

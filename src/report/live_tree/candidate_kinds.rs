@@ -81,6 +81,12 @@ const BUILT_IN: [&str; 22] = [
     "storage.k8s.io",
 ];
 
+/// The built-in kinds that a tree may list.
+pub fn listed_kinds() -> BTreeSet<GroupKind> {
+    let owned = OWNED.iter().flat_map(|(_, kinds)| kinds.iter());
+    owned.chain(&OF_CONTROLLERS).map(|(group, kind)| GroupKind::new(group, kind)).collect()
+}
+
 /// The lists of a tree.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ReadPlan {

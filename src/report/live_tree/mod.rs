@@ -16,7 +16,7 @@ use std::fmt;
 use jiff::Timestamp;
 
 pub use build::{ListedObject, OwnerReference, RootObject, build_tree, read_listed};
-pub use candidate_kinds::{ReadPlan, WantedList, plan_reads};
+pub use candidate_kinds::{ReadPlan, WantedList, listed_kinds, plan_reads};
 pub use events::{EventList, EventRow, EventSelection};
 pub use pod::{ContainerEnd, ContainerRole, ContainerSummary, PodSummary};
 

@@ -20,7 +20,7 @@ pub use plural_names::PluralNames;
 pub use policy_rule::PolicyRule;
 
 use crate::desired::{AUTOSCALERS, DesiredSet, Scope, Scopes};
-use moorline_core::object::ObjectId;
+use moorline_core::object::{GroupKind, ObjectId};
 
 /// Verbs for the whole life of an object: an apply that creates it needs both create and patch.
 const ALL: [&str; 6] = ["get", "list", "watch", "create", "patch", "delete"];
@@ -87,6 +87,33 @@ impl Permissions {
     pub fn with_get(mut self, namespace: &str, resource: &str, name: &str) -> Self {
         let rule = PolicyRule::for_resource("", resource, &["get"]).with_names([name]);
         self.namespaces.entry(namespace.into()).or_default().insert(rule);
+        self.merged()
+    }
+
+    /// Adds permission to read for viewers: lists of these kinds by namespace, the logs of Pods among
+    /// them, and the Events of these namespaces.
+    #[must_use]
+    pub fn with_viewer_reads<'a>(
+        mut self,
+        lists: impl IntoIterator<Item = (&'a str, &'a GroupKind)>,
+        namespaces: impl IntoIterator<Item = &'a str>,
+        plurals: &PluralNames,
+    ) -> Self {
+        for (namespace, kind) in lists {
+            let (plural, known) = plurals.plural_of(&kind.group, &kind.kind);
+            if !known {
+                self.guessed.insert(kind.to_string().into());
+            }
+            let rules = self.namespaces.entry(namespace.into()).or_default();
+            rules.insert(PolicyRule::for_resource(&kind.group, &plural, &["list"]));
+            if (&*kind.group, &*kind.kind) == ("", "Pod") {
+                rules.insert(PolicyRule::for_resource("", "pods/log", &["get"]));
+            }
+        }
+        for namespace in namespaces {
+            let rules = self.namespaces.entry(namespace.into()).or_default();
+            rules.insert(PolicyRule::for_resource("", "events", &["list"]));
+        }
         self.merged()
     }
 

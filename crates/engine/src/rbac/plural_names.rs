@@ -11,7 +11,7 @@ use crate::desired::{DesiredSet, Scopes};
 use moorline_core::object::GroupKind;
 
 /// Plural resource names by kind.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct PluralNames(BTreeMap<GroupKind, Box<str>>);
 
 impl PluralNames {
