@@ -5,28 +5,29 @@
 //! refuses is left out and named; bytes of a log go out only to a person who may get `pods/log`. A
 //! viewer on the loopback interface sees what its page of an object shows, and no logs.
 
-use std::collections::BTreeSet;
+mod visit;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::http::header::{CONTENT_LENGTH, RETRY_AFTER};
+use axum::http::header::RETRY_AFTER;
 use axum::http::{HeaderValue, Response, StatusCode};
-use futures::StreamExt as _;
 use jiff::Timestamp;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::live_requests::{LiveRequest, LogRequest};
 use super::log_stream::LogStream;
-use super::status_page::{HTML, JSON, NO_STORE, built, head, plain, reply};
-use super::viewer::{AccessQuestion, AccessReviews, Viewer};
+use super::status_page::{NO_STORE, built, head, plain};
+use super::viewer::{AccessQuestion, Viewer};
 use crate::api::SyncName;
 use crate::cluster::LogOptions;
-use crate::object::GroupKind;
-use crate::report::board::{StatusBoard, SyncCard};
-use crate::report::live_tree::{EventList, LeftOut, LiveTree, PodName};
+use crate::report::board::SyncCard;
+use crate::report::live_tree::{LiveTree, PodName};
 use crate::serve::page::{self, Filter, LiveView, LogContent, LogSelection, LogText};
+pub(super) use visit::LiveVisit;
+use visit::pod_question;
 
 /// The most logs that are followed at the same time.
 pub(super) const MAX_LOG_STREAMS: usize = 16;
@@ -38,19 +39,7 @@ const LOG_TIMEOUT: Duration = Duration::from_secs(8);
 const MAX_READ: usize = 8 * page::MAX_LOG_BYTES;
 /// The number of older lines with which a followed log begins.
 const FOLLOWED_LINES: usize = 200;
-/// Reviews of rights at the same time, for one view.
-const SIDE_BY_SIDE: usize = 8;
 const TEXT: &str = "text/plain; charset=utf-8";
-
-/// A request for a live view.
-pub(super) struct LiveVisit<'a> {
-    pub(super) board: Arc<StatusBoard>,
-    pub(super) viewer: &'a Viewer,
-    pub(super) reviews: &'a AccessReviews,
-    pub(super) query: &'a str,
-    pub(super) json: bool,
-    pub(super) is_head: bool,
-}
 
 /// Answers live views.
 #[derive(Debug)]
@@ -61,7 +50,7 @@ pub(super) struct LivePages {
 }
 
 /// A Pod of a tree.
-struct OwnedPod {
+pub(super) struct OwnedPod {
     tree: Arc<LiveTree>,
     pod: PodName,
 }
@@ -241,156 +230,6 @@ impl LivePages {
         };
         let late = || Err("it took too long; try again in a moment".to_owned());
         timeout(READ_TIMEOUT, asked).await.ok().flatten().unwrap_or_else(late)
-    }
-}
-
-impl LiveVisit<'_> {
-    /// True for a viewer on the loopback interface, and for a person to whom Kubernetes grants it.
-    async fn is_granted(&self, question: AccessQuestion) -> bool {
-        match self.viewer {
-            Viewer::Loopback => true,
-            // Without a decision nothing is shown.
-            Viewer::Person(_) => self.reviews.is_allowed(self.viewer, question).await.unwrap_or_default(),
-        }
-    }
-
-    /// The tree without the kinds that the viewer may not list, which are named.
-    async fn visible(&self, tree: Arc<LiveTree>) -> Arc<LiveTree> {
-        let refused = self.refused(&tree, (0..tree.nodes.len()).collect()).await;
-        if refused.is_empty() {
-            return tree;
-        }
-        let place = |node: &crate::report::live_tree::LiveNode| {
-            (node.id.group_kind(), node.id.namespace().map(Box::<str>::from))
-        };
-        let mut visible = tree.without(|node| refused.contains(&place(node)));
-        visible.left_out.extend(refused.into_iter().map(|(kind, namespace)| LeftOut {
-            kind: kind.to_string(),
-            namespace: namespace.unwrap_or_default().into(),
-            reason: "is left out: you may not list it".to_owned(),
-        }));
-        Arc::new(visible)
-    }
-
-    /// The tree without the owners of a Pod that the viewer may not list.
-    async fn visible_above(&self, tree: Arc<LiveTree>, pod: &PodName) -> Arc<LiveTree> {
-        let Some((node, _)) = tree.pod(pod) else { return tree };
-        let above = std::iter::successors(node.owner, |at| tree.nodes.get(*at)?.owner);
-        let refused = self.refused(&tree, above.collect()).await;
-        if refused.is_empty() {
-            return tree;
-        }
-        let mut own = LiveTree::clone(&tree);
-        let is_refused = |node: &crate::report::live_tree::LiveNode| {
-            refused.contains(&(node.id.group_kind(), node.id.namespace().map(Into::into)))
-        };
-        // The Pod stays, without what is above the first refused owner.
-        let cut: Vec<usize> = own
-            .nodes
-            .iter()
-            .enumerate()
-            .filter(|(_, node)| node.owner.and_then(|at| tree.nodes.get(at)).is_some_and(is_refused))
-            .map(|(at, _)| at)
-            .collect();
-        for at in cut {
-            if let Some(node) = own.nodes.get_mut(at) {
-                node.owner = None;
-            }
-        }
-        Arc::new(own)
-    }
-
-    /// The Events of the namespaces in which the viewer may list Events.
-    async fn visible_events(&self, events: Arc<EventList>) -> Arc<EventList> {
-        let namespaces: BTreeSet<Box<str>> =
-            events.events.iter().map(|event| event.namespace.clone()).collect();
-        let mut refused = BTreeSet::new();
-        for namespace in namespaces {
-            let question =
-                AccessQuestion { resource: "events".to_owned(), ..pod_question("list", "", &namespace) };
-            if !self.is_granted(question).await {
-                refused.insert(namespace);
-            }
-        }
-        if refused.is_empty() {
-            return events;
-        }
-        let mut visible = EventList::clone(&events);
-        visible.events.retain(|event| !refused.contains(&event.namespace));
-        visible.left_out.extend(refused.into_iter().map(|namespace| LeftOut {
-            kind: "Event".to_owned(),
-            namespace: namespace.into(),
-            reason: "is left out: you may not list it".to_owned(),
-        }));
-        Arc::new(visible)
-    }
-
-    /// The kinds and namespaces of some objects of a tree that the viewer may not list.
-    async fn refused(&self, tree: &LiveTree, nodes: Vec<usize>) -> BTreeSet<(GroupKind, Option<Box<str>>)> {
-        if *self.viewer == Viewer::Loopback {
-            return BTreeSet::new();
-        }
-        let nodes = nodes.into_iter().filter_map(|at| tree.nodes.get(at));
-        let places: BTreeSet<(GroupKind, Option<Box<str>>)> =
-            nodes.map(|node| (node.id.group_kind(), node.id.namespace().map(Into::into))).collect();
-        let reviews = places.into_iter().map(|(kind, namespace)| async move {
-            let granted = match tree.plurals.get(&kind) {
-                // A kind without a known resource cannot be asked about.
-                None => false,
-                Some(plural) => {
-                    let question = AccessQuestion {
-                        verb: "list".to_owned(),
-                        group: kind.group.to_string(),
-                        resource: plural.to_string(),
-                        subresource: String::new(),
-                        namespace: namespace.as_deref().map(str::to_owned),
-                    };
-                    self.is_granted(question).await
-                }
-            };
-            (!granted).then_some((kind, namespace))
-        });
-        let decided = futures::stream::iter(reviews).buffer_unordered(SIDE_BY_SIDE);
-        decided.filter_map(std::future::ready).collect().await
-    }
-
-    fn pod(&self, card: &SyncCard, owned: &OwnedPod) -> Response<Body> {
-        let Some(found) = owned.tree.pod(&owned.pod) else { return self.not_found() };
-        self.reply(
-            200,
-            match self.json {
-                true => page::pod_json(&owned.tree, found),
-                false => {
-                    page::pod_page(&self.board, card, (&owned.tree, &owned.pod), found, Timestamp::now())
-                }
-            },
-        )
-    }
-
-    fn not_found(&self) -> Response<Body> {
-        self.reply(404, page::not_found(&self.board, self.json))
-    }
-
-    fn reply(&self, status: u16, body: String) -> Response<Body> {
-        let kind = if self.json { JSON } else { HTML };
-        if !self.is_head {
-            return reply(status, kind, NO_STORE, None, body, false);
-        }
-        // A HEAD reads nothing, so the length is not known.
-        let mut response = reply(status, kind, NO_STORE, None, String::new(), true);
-        response.headers_mut().remove(CONTENT_LENGTH);
-        response
-    }
-}
-
-/// A question about Pods of a namespace.
-fn pod_question(verb: &str, subresource: &str, namespace: &str) -> AccessQuestion {
-    AccessQuestion {
-        verb: verb.to_owned(),
-        group: String::new(),
-        resource: "pods".to_owned(),
-        subresource: subresource.to_owned(),
-        namespace: Some(namespace.to_owned()),
     }
 }
 

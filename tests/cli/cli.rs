@@ -262,14 +262,16 @@ fn rbac_prints_what_a_folder_needs_and_marks_what_amounts_to_all() {
     assert_eq!(printed[4]["metadata"]["namespace"], "shop");
     assert!(!plain.contains('#'), "{plain}");
 
-    // What the console reads beyond that.
-    let outcome = folder.moorline(&["rbac", "app", "--console", "--service-account", "deployer", "-n", "shop"]);
+    // The console reads more than that.
+    let outcome =
+        folder.moorline(&["rbac", "app", "--console", "--service-account", "deployer", "-n", "shop"]);
     let read = json!([
         {"apiGroups": [""], "resources": ["events", "persistentvolumeclaims", "pods"], "verbs": ["list"]},
         {"apiGroups": [""], "resources": ["pods/log"], "verbs": ["get"]},
     ]);
     let rules = documents(&outcome.data)[2]["rules"].clone();
-    let added = rules.as_array().unwrap().iter().filter(|rule| !in_namespace.as_array().unwrap().contains(rule));
+    let added =
+        rules.as_array().unwrap().iter().filter(|rule| !in_namespace.as_array().unwrap().contains(rule));
     assert_eq!(added.cloned().collect::<Value>(), read, "{rules}");
     let marked = rbac("more");
     let printed = documents(&marked);

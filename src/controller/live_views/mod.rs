@@ -69,13 +69,13 @@ impl LiveViews {
             // Objects have a limit of their own.
             LiveRequest::Object(_) => {}
             LiveRequest::Tree { sync, answer } => {
-                let _ = answer.send(self.trees.get(&sync, self.read_tree(&sync)).await);
+                let _ = answer.send(self.trees.get(&sync, tree_reader::read_tree(self, &sync)).await);
             }
             LiveRequest::Events { sync, answer } => {
-                let _ = answer.send(self.events.get(&sync, self.read_events(&sync)).await);
+                let _ = answer.send(self.events.get(&sync, event_reader::read_events(self, &sync)).await);
             }
             LiveRequest::Log(request) => {
-                let opened = self.open_log(&request).await;
+                let opened = log_reader::open_log(self, &request).await;
                 let _ = request.answer.send(opened);
             }
         }

@@ -7,10 +7,16 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::api::SyncStatus;
+use crate::object::GroupKind;
 use crate::object::ObjectId;
 use crate::report::board::SourceSummary;
+use crate::report::board::StatusBoard;
+use crate::report::live_tree::EventList;
 use crate::report::live_tree::{EventSelection, RootObject, build_tree, read_listed};
+use crate::serve::viewer::AccessReviews;
 use crate::serve::viewer::{AccessRequest, Person};
+use futures::StreamExt as _;
+use jiff::Timestamp;
 
 /// Pages over fakes of the reader and of the API server.
 struct Fakes {

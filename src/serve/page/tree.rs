@@ -1,7 +1,7 @@
 //! The tree of a Sync: its objects, and what they own, level by level.
 //!
 //! In: a tree that was read for viewers. Out: nested lists that open and close without a script.
-//! What needs attention comes first and is open.
+//! Objects that need attention come first, and what they own is open.
 
 use jiff::Timestamp;
 

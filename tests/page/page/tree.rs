@@ -48,7 +48,8 @@ async fn crashing_pod(scene: &Scene) -> String {
         "involvedObject": {"apiVersion": "v1", "kind": "Pod", "namespace": scene.namespace, "name": name}});
     let events = format!("/api/v1/namespaces/{}/events", scene.namespace);
     send_request(&scene.admin, "POST", &events, event).await.unwrap();
-    let alone = json!({"metadata": {"name": "alone"}, "spec": {"containers": [{"name": "web", "image": "a:1"}]}});
+    let alone =
+        json!({"metadata": {"name": "alone"}, "spec": {"containers": [{"name": "web", "image": "a:1"}]}});
     send_request(&scene.admin, "POST", &pods, alone).await.unwrap();
     name
 }
@@ -80,7 +81,11 @@ async fn a_tree_is_read_once_for_all_who_look_and_never_for_nobody() {
     for viewer in viewers {
         answers.push(viewer.await.unwrap());
     }
-    assert!(answers.iter().all(|it| it.status == 200), "{:?}", answers.iter().map(|it| it.status).collect::<Vec<_>>());
+    assert!(
+        answers.iter().all(|it| it.status == 200),
+        "{:?}",
+        answers.iter().map(|it| it.status).collect::<Vec<_>>()
+    );
     let page = format!("{html}/pods/{}/{pod}", scene.namespace);
     let shown = get(&address, &page);
     let one = |what: &str| (format!("list {what}"), 1);
@@ -94,7 +99,10 @@ async fn a_tree_is_read_once_for_all_who_look_and_never_for_nobody() {
     let web = &tree["objects"][0];
     assert_eq!((&web["kind"], &web["owned"][0]["kind"]), (&json!("Deployment"), &json!("ReplicaSet")));
     let found = &web["owned"][0]["owned"][0];
-    assert_eq!((&found["name"], &found["health"], &found["restarts"]), (&json!(pod), &json!("Degraded"), &json!(3)));
+    assert_eq!(
+        (&found["name"], &found["health"], &found["restarts"]),
+        (&json!(pod), &json!("Degraded"), &json!(3))
+    );
     assert!(web["created"].is_string() && found["created"].is_string(), "{tree}");
     assert!(answers[0].body.contains(&format!("href=\"{page}\"")), "{}", answers[0].body);
     assert!(!answers[0].body.contains("alone"), "a Pod that nothing of the Sync owns");

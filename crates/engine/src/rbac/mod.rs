@@ -90,8 +90,8 @@ impl Permissions {
         self.merged()
     }
 
-    /// Adds permission to read for viewers: lists of these kinds by namespace, the logs of Pods among
-    /// them, and the Events of these namespaces.
+    /// Adds permission to read for viewers: lists of these kinds by namespace, logs of Pods if they
+    /// are among them, and the Events of these namespaces.
     #[must_use]
     pub fn with_viewer_reads<'a>(
         mut self,
