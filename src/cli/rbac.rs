@@ -129,7 +129,9 @@ fn with_console(
     served.extend(ids.iter().map(ObjectId::group_kind));
     let plan = plan_reads(&ids, &served);
     let namespaces = ids.iter().filter_map(ObjectId::namespace).chain([namespace]);
-    let lists = plan.lists.iter().map(|list| (&*list.namespace, &list.kind));
+    // The Sync may list its own kinds already.
+    let owned = plan.lists.iter().filter(|list| !list.only_own);
+    let lists = owned.map(|list| (&*list.namespace, &list.kind));
     rights.with_viewer_reads(lists, namespaces, plurals)
 }
 
