@@ -16,11 +16,14 @@ const MAX_KINDS: usize = 48;
 /// The most lists that are read for a tree.
 const MAX_LISTS: usize = 96;
 
+/// Group and kind.
+type KindName = (&'static str, &'static str);
+
 /// Kinds of which the whole objects are listed, because their status is shown.
-const WHOLE: [(&str, &str); 3] = [("", "Pod"), ("batch", "Job"), ("", "PersistentVolumeClaim")];
+const WHOLE: [KindName; 3] = [("", "Pod"), ("batch", "Job"), ("", "PersistentVolumeClaim")];
 
 /// Kinds that a built-in kind owns, directly or through others.
-const OWNED: [((&str, &str), &[(&str, &str)]); 9] = [
+const OWNED: [(KindName, &[KindName]); 9] = [
     (("apps", "Deployment"), &[("apps", "ReplicaSet"), ("", "Pod"), ("", "PersistentVolumeClaim")]),
     (("apps", "ReplicaSet"), &[("", "Pod"), ("", "PersistentVolumeClaim")]),
     (("apps", "StatefulSet"), &[("", "Pod"), ("apps", "ControllerRevision"), ("", "PersistentVolumeClaim")]),
@@ -33,7 +36,7 @@ const OWNED: [((&str, &str), &[(&str, &str)]); 9] = [
 ];
 
 /// Built-in kinds that controllers of custom resources create.
-const OF_CONTROLLERS: [(&str, &str); 19] = [
+const OF_CONTROLLERS: [KindName; 19] = [
     ("", "Pod"),
     ("apps", "Deployment"),
     ("apps", "ReplicaSet"),
