@@ -6,6 +6,7 @@
 use serde_json::{Value, json};
 
 use super::OldResource;
+use super::cloud_logins::{REGISTRY_CLOUDS, convert_cloud};
 use super::sync_builder::{SyncBuilder, is_set, text};
 
 /// Fields of a HelmRepository and of an OCIRepository that a Sync does not have.
@@ -13,21 +14,21 @@ const REFUSED_SOURCE_FIELDS: [(&str, &str); 2] =
     [("insecure", "registries are asked over https only"), ("ignore", "all files of a chart are used")];
 
 /// Fields of a HelmRepository and of an OCIRepository for which a Sync has another way.
-const LOST_SOURCE_FIELDS: [(&str, &str); 4] = [
+const LOST_SOURCE_FIELDS: [(&str, &str); 3] = [
     ("passCredentials", "the login is sent to the server in the URL, and to no other"),
     ("proxySecretRef", "the daemon's own environment names a proxy (HTTPS_PROXY)"),
-    ("serviceAccountName", "the login comes from the Secret of secretRef"),
     ("accessFrom", "a Sync reads the repository itself"),
 ];
 
 /// Other known fields of both.
-const SOURCE: [&str; 12] = [
+const SOURCE: [&str; 13] = [
     "certSecretRef",
     "interval",
     "layerSelector",
     "provider",
     "ref",
     "secretRef",
+    "serviceAccountName",
     "suspend",
     "timeout",
     "type",
@@ -131,12 +132,9 @@ fn login(source: &Value, place: &str, chart: &mut Value, draft: &mut SyncBuilder
     let known = REFUSED_SOURCE_FIELDS.iter().chain(&LOST_SOURCE_FIELDS).map(|(field, _)| *field);
     let known: Vec<&str> = known.chain(SOURCE).collect();
     draft.mark_unknown_lost(spec, place, &known);
-    let provider = text(spec, "/provider");
-    if !["", "generic"].contains(&provider) {
-        let why = format!(
-            "Flux logs in as {provider}: name a Secret in secretRef first, or write render.helm.chart.provider of the Sync by hand"
-        );
-        draft.refuse(format!("{place}.provider"), why);
+    // Of a chart repository over https, Flux ignores the provider.
+    if text(chart, "/url").starts_with("oci://") {
+        convert_cloud(source, place, &REGISTRY_CLOUDS, chart, draft);
     }
     let (secret, certificates) = (text(spec, "/secretRef/name"), text(spec, "/certSecretRef/name"));
     if !secret.is_empty() && !certificates.is_empty() && secret != certificates {

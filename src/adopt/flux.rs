@@ -5,11 +5,13 @@
 
 use serde_json::{Value, json};
 
+use super::cloud_logins::{GIT_CLOUDS, convert_cloud};
 use super::decryption;
 use super::flux_sources::convert_source;
 use super::go_duration::convert_go_duration;
 use super::health_rules::convert_health_expressions;
 use super::ignore_fields;
+use super::includes::convert_includes;
 use super::kustomize_options::convert_flux_options;
 use super::substitution;
 use super::sync_builder::{SyncBuilder, is_set, text};
@@ -29,16 +31,13 @@ const LOST_FIELDS: [(&str, &str); 3] = [
 ];
 
 /// Fields of a GitRepository that change the files.
-const FILES: [(&str, &str); 2] = [
-    ("include", "remove it, and write a Sync with spec.source.mounts for the included repositories by hand"),
-    ("ignore", "these files would be applied: remove them from the folder, then from spec.ignore"),
-];
+const FILES: [(&str, &str); 1] =
+    [("ignore", "these files would be applied: remove them from the folder, then from spec.ignore")];
 
 /// Fields of a GitRepository for which a Sync has another way.
-const LOST_REPOSITORY_FIELDS: [(&str, &str); 3] = [
+const LOST_REPOSITORY_FIELDS: [(&str, &str); 2] = [
     ("proxySecretRef", "the daemon's own environment names a proxy (HTTPS_PROXY)"),
     ("sparseCheckout", "only what is below the path is read anyway"),
-    ("serviceAccountName", "the login of the repository comes from a Secret"),
 ];
 
 /// Other known fields of a Kustomization and of a GitRepository: they are converted, or a Sync does
@@ -68,8 +67,19 @@ const SPEC: [&str; 23] = [
     "timeout",
     "wait",
 ];
-const REPOSITORY: [&str; 9] =
-    ["interval", "provider", "recurseSubmodules", "ref", "secretRef", "suspend", "timeout", "url", "verify"];
+const REPOSITORY: [&str; 11] = [
+    "include",
+    "interval",
+    "provider",
+    "recurseSubmodules",
+    "ref",
+    "secretRef",
+    "serviceAccountName",
+    "suspend",
+    "timeout",
+    "url",
+    "verify",
+];
 
 pub(super) fn convert_kustomization(old: &OldResource<'_>, draft: &mut SyncBuilder) {
     let spec = &old.body["spec"];
@@ -119,15 +129,17 @@ pub(super) fn repository(old: &OldResource<'_>, draft: &mut SyncBuilder) {
         draft.requested.secret = Some(secret.to_owned());
     }
     let login = match secret {
-        "" if ["", "generic"].contains(&text(spec, "/provider")) => String::new(),
-        "" => format!(
-            "Flux logs in as {}; for Azure DevOps write source.git.provider of the Sync by hand, else",
-            text(spec, "/provider")
-        ),
+        "" => String::new(),
         secret => format!("Flux reads the repository with the Secret {namespace}/{secret}"),
     };
     draft.url(&format!("{place}.url"), text(spec, "/url"), &login);
+    if draft.requested.secret.is_none() {
+        let mut git = draft.spec["source"]["git"].take();
+        convert_cloud(repository, place, &GIT_CLOUDS, &mut git, draft);
+        draft.spec["source"]["git"] = git;
+    }
     reference(&spec["ref"], draft);
+    convert_includes(old, draft);
     draft.refuse_each(spec, place, &FILES);
     draft.mark_each_lost(spec, place, &LOST_REPOSITORY_FIELDS);
     let known: Vec<&str> =

@@ -166,8 +166,10 @@ fn own_repository(old: &OldResource<'_>, draft: &mut SyncBuilder) {
         let reference = named.unwrap_or_else(|| flux_sources::chart_reference(text(&chart, "/version")));
         let secret = chart.pointer("/secretRef/name").and_then(Value::as_str);
         flux_sources::follow_chart(&url, reference, secret, draft);
-        if is_set(&chart["verify"]) {
-            draft.spec["source"]["oci"]["verify"] = chart["verify"].clone();
+        for field in ["verify", "provider", "serviceAccountName"] {
+            if is_set(&chart[field]) {
+                draft.spec["source"]["oci"][field] = chart[field].clone();
+            }
         }
         if let Some(helm) = draft.spec["render"]["helm"].as_object_mut() {
             helm.remove("chart");

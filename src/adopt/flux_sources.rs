@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::OldResource;
 use super::chart_sources;
+use super::cloud_logins::{REGISTRY_CLOUDS, convert_cloud};
 use super::external_artifact::find_folder;
 use super::flux;
 use super::sync_builder::{SyncBuilder, is_set, text};
@@ -18,14 +19,13 @@ const REFUSED_FIELDS: [(&str, &str); 2] = [
 ];
 
 /// Fields of an OCIRepository for which a Sync has another way.
-const LOST_FIELDS: [(&str, &str); 3] = [
+const LOST_FIELDS: [(&str, &str); 2] = [
     ("proxySecretRef", "the daemon's own environment names a proxy (HTTPS_PROXY)"),
-    ("serviceAccountName", "the login of the registry comes from a Secret"),
     ("accessFrom", "a Sync reads the registry itself"),
 ];
 
 /// Other known fields of an OCIRepository.
-const FIELDS: [&str; 10] = [
+const FIELDS: [&str; 11] = [
     "verify",
     "certSecretRef",
     "interval",
@@ -33,6 +33,7 @@ const FIELDS: [&str; 10] = [
     "provider",
     "ref",
     "secretRef",
+    "serviceAccountName",
     "suspend",
     "timeout",
     "url",
@@ -89,8 +90,9 @@ fn registry(old: &OldResource<'_>, draft: &mut SyncBuilder) {
     let known: Vec<&str> =
         REFUSED_FIELDS.iter().chain(&LOST_FIELDS).map(|(field, _)| *field).chain(FIELDS).collect();
     draft.mark_unknown_lost(spec, place, &known);
-    if let Some(secret) = login(source, draft) {
-        oci["secretRef"] = json!({"name": secret});
+    match login(source, draft) {
+        Some(secret) => oci["secretRef"] = json!({"name": secret}),
+        None => convert_cloud(source, place, &REGISTRY_CLOUDS, &mut oci, draft),
     }
     if is_set(&spec["verify"]) {
         let namespace = text(source, "/metadata/namespace");
@@ -137,14 +139,6 @@ fn login(source: &Value, draft: &mut SyncBuilder) -> Option<String> {
     let make = format!(
         "create a Secret in {own} of the type kubernetes.io/dockerconfigjson, or with the keys username and password, and pass its name with --secret; Moorline copies no credentials"
     );
-    let provider = text(spec, "/provider");
-    if !["", "generic"].contains(&provider) {
-        draft.refuse(
-            format!("{place}.provider"),
-            format!("Flux logs in as {provider}: write source.oci.provider of the Sync by hand, or {make}"),
-        );
-        return None;
-    }
     if !secret.is_empty() && !certificates.is_empty() && secret != certificates {
         let why = format!(
             "one Secret has the login and the certificates: copy the keys of {certificates} and {secret} into one in {own}, and pass its name with --secret"

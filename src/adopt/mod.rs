@@ -11,6 +11,7 @@ mod adoption_record;
 mod argocd;
 mod argocd_sources;
 mod chart_sources;
+mod cloud_logins;
 mod decryption;
 mod external_artifact;
 mod flux;
@@ -23,6 +24,7 @@ mod helm_options;
 mod helm_parameters;
 mod helm_storage;
 mod ignore_fields;
+mod includes;
 mod kustomize_options;
 mod leftovers;
 mod source_refs;
@@ -151,6 +153,8 @@ pub struct OldResource<'a> {
     /// The GitRepository or OCIRepository of a Kustomization; for a HelmRelease the one of its
     /// chart, or of `parent`.
     pub repository: Option<&'a Value>,
+    /// The GitRepositories that this repository includes.
+    pub included: &'a [Value],
     /// The ArtifactGenerator of an ExternalArtifact that is in the place of that repository.
     pub generator: Option<&'a Value>,
     /// The HelmChart that a HelmRelease names.

@@ -29,6 +29,7 @@ fn converted(body: &Value, chart_source: &Value, has_parent: bool) -> Adoption {
         tool: Tool::FluxHelm,
         body,
         repository: Some(&repository),
+        included: &[],
         generator: None,
         chart: None,
         chart_source: Some(chart_source),
@@ -149,7 +150,7 @@ fn what_would_come_to_other_objects_is_refused_by_its_field() {
     }
     for (spec, expect) in [
         (json!({"url": "oci://a/b", "insecure": true}), "HelmRepository spec.insecure"),
-        (json!({"url": "oci://a/b", "provider": "aws"}), "HelmRepository spec.provider"),
+        (json!({"url": "oci://a/b", "provider": "other"}), "HelmRepository spec.provider"),
         (
             json!({"url": "https://a", "secretRef": {"name": "a"}, "certSecretRef": {"name": "b"}}),
             "HelmRepository spec.certSecretRef",

@@ -11,6 +11,7 @@ fn old(tool: Tool, body: &Value) -> OldResource<'_> {
         tool,
         body,
         repository: None,
+        included: &[],
         generator: None,
         chart: None,
         chart_source: None,
@@ -67,7 +68,8 @@ fn an_artifact_that_would_be_another_one_is_refused() {
         (json!({"insecure": true}), "OCIRepository spec.insecure"),
         (json!({"verify": {"provider": "cosign"}}), "OCIRepository spec.verify"),
         (json!({"ignore": "*.md"}), "OCIRepository spec.ignore"),
-        (json!({"provider": "aws"}), "OCIRepository spec.provider"),
+        (json!({"provider": "other"}), "OCIRepository spec.provider"),
+        (json!({"provider": "aws", "certSecretRef": {"name": "a"}}), "OCIRepository spec.provider"),
         (json!({"secretRef": {"name": "a"}}), "OCIRepository spec.secretRef"),
         (json!({"certSecretRef": {"name": "a"}}), "OCIRepository spec.certSecretRef"),
         (
@@ -256,4 +258,51 @@ fn a_chart_of_a_chart_repository_is_rendered_beside_the_repository_that_names_it
         assert_eq!(fields(&found.refused), [expect], "{source}");
         assert!(!format!("{:?}{}", found.refused, found.sync).contains("planted"), "{source}");
     }
+}
+
+#[test]
+fn the_cloud_that_gives_the_login_is_carried_over() {
+    for (spec, expect, lost) in [
+        (json!({"provider": "aws"}), json!({"provider": "AWS"}), &["OCIRepository spec.provider"][..]),
+        (
+            json!({"provider": "gcp", "serviceAccountName": "puller"}),
+            json!({"provider": "GCP", "serviceAccountName": "puller"}),
+            &["OCIRepository spec.serviceAccountName"],
+        ),
+        (json!({"provider": "generic"}), json!({}), &[]),
+        (
+            json!({"provider": "generic", "serviceAccountName": "puller"}),
+            json!({}),
+            &["OCIRepository spec.serviceAccountName"],
+        ),
+    ] {
+        let found = of_artifact(spec.clone(), None);
+        let mut source = json!({"url": "oci://example.com/shop"});
+        source.as_object_mut().unwrap().extend(expect.as_object().unwrap().clone());
+        assert_eq!((&found.refused[..], &found.sync["spec"]["source"]["oci"]), (&[][..], &source), "{spec}");
+        assert_eq!(fields(&found.lost), lost, "{spec}");
+    }
+    // A Secret that is named for the Sync is its login.
+    let named = of_artifact(json!({"provider": "aws"}), Some("login"));
+    assert_eq!(named.sync["spec"]["source"]["oci"].get("provider"), None);
+
+    let body = json!({"metadata": {"name": "shop", "namespace": "moorline"}, "spec": {"sourceRef": {"kind": "GitRepository"}}});
+    let repository = json!({"metadata": {"namespace": "moorline"}, "spec": {"url": "https://dev.azure.com/a/b/_git/c",
+        "provider": "azure", "serviceAccountName": "puller"}});
+    let found =
+        adopt(&OldResource { repository: Some(&repository), ..old(Tool::Flux, &body) }, &wanted(None));
+    let git = json!({"url": "https://dev.azure.com/a/b/_git/c", "ref": {"branch": "master"}, "provider": "Azure",
+        "serviceAccountName": "puller"});
+    assert_eq!((&found.refused[..], &found.sync["spec"]["source"]["git"]), (&[][..], &git));
+
+    // Both for a chart beside a repository, and for one that is the source itself.
+    let source = json!({"kind": "OCIRepository", "metadata": {"namespace": "moorline"},
+        "spec": {"url": "oci://example.com/web", "ref": {"tag": "1.0.0"}, "provider": "azure"}});
+    let body = json!({"metadata": {"name": "shop", "namespace": "moorline"}, "spec": {"chartRef": {"kind": "OCIRepository"}}});
+    let itself = OldResource { chart_source: Some(&source), ..old(Tool::FluxHelm, &body) };
+    assert_eq!(adopt(&itself, &wanted(None)).sync["spec"]["source"]["oci"]["provider"], "Azure");
+    let parent = json!({"spec": {"sourceRef": {"kind": "GitRepository"}}});
+    let beside = OldResource { parent: Some(&parent), repository: Some(&repository), ..itself };
+    let spec = adopt(&beside, &wanted(None)).sync["spec"].clone();
+    assert_eq!(spec["render"]["helm"]["chart"]["provider"], "Azure");
 }

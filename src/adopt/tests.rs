@@ -20,6 +20,7 @@ fn argo(spec: Value) -> Adoption {
         tool: Tool::ArgoCd,
         body: &body,
         repository: None,
+        included: &[],
         generator: None,
         chart: None,
         chart_source: None,
@@ -247,6 +248,7 @@ fn who_would_set_it_going_again_is_named() {
             tool: Tool::ArgoCd,
             body: &body,
             repository: None,
+            included: &[],
             generator: None,
             chart: None,
             chart_source: None,
@@ -269,6 +271,7 @@ fn who_applies_an_application_is_named_and_may_not_put_finalizers_back() {
             tool: Tool::ArgoCd,
             body,
             repository: None,
+            included: &[],
             generator: None,
             chart: None,
             chart_source: None,
@@ -325,6 +328,7 @@ fn a_kustomization_that_its_parent_runs_is_refused() {
             tool: Tool::Flux,
             body: &body,
             repository: Some(&repository),
+            included: &[],
             generator: None,
             chart: None,
             chart_source: None,
@@ -366,6 +370,7 @@ fn flux_with(spec: Value, repository: Option<Value>, secret: Option<&str>) -> Ad
         tool: Tool::Flux,
         body: &body,
         repository: repository.as_ref(),
+        included: &[],
         generator: None,
         chart: None,
         chart_source: None,
@@ -492,10 +497,11 @@ fn what_flux_renders_otherwise_is_refused() {
         assert_eq!(fields(&found.refused), [refused], "{spec}");
     }
     for (spec, refused) in [
-        (json!({"include": [{"repository": {"name": "a"}}]}), "GitRepository spec.include"),
+        (json!({"include": [{"repository": {"name": "a"}}]}), "GitRepository spec.include[0]"),
         (json!({"ignore": "/docs"}), "GitRepository spec.ignore"),
         (json!({"secretRef": {"name": "a"}}), "GitRepository spec.url"),
-        (json!({"provider": "github"}), "GitRepository spec.url"),
+        (json!({"provider": "github"}), "GitRepository spec.provider"),
+        (json!({"provider": "gcp"}), "GitRepository spec.provider"),
     ] {
         let found = flux_with(json!({}), Some(repository("flux-system", spec.clone())), None);
         assert_eq!(fields(&found.refused), [refused], "{spec}");

@@ -51,6 +51,11 @@ impl AdoptionInputs {
             tool: self.tool,
             body: &self.original,
             repository: self.source.repository.as_ref().or(self.release.source_of.repository.as_ref()),
+            included: if self.source.repository.is_some() {
+                &self.source.included
+            } else {
+                &self.release.source_of.included
+            },
             generator: self.source.generator.as_ref().or(self.release.source_of.generator.as_ref()),
             chart: self.release.chart.as_ref(),
             chart_source: self.release.source.as_ref(),

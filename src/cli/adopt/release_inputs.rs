@@ -7,7 +7,7 @@
 use serde_json::Value;
 
 use super::inputs::{kind, namespace_or, text};
-use super::source_inputs::{SourceInputs, gather_source, read_source};
+use super::source_inputs::{SourceInputs, gather_source, included, read_source};
 use crate::adopt::{Tool, storage_name, stored_inventory};
 use crate::cluster::{Connection, ThirdPartyKind};
 
@@ -53,7 +53,9 @@ pub(super) async fn gather_release(
     };
     match kind {
         "GitRepository" => {
-            found.source_of.repository = read_source(connection, kind, namespace, name).await?;
+            let repository = read_source(connection, kind, namespace, name).await?;
+            found.source_of.included = included(connection, repository.as_ref()).await?;
+            found.source_of.repository = repository;
         }
         kind => found.source = read_source(connection, kind, namespace, name).await?,
     }

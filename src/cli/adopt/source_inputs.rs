@@ -14,6 +14,8 @@ use crate::cluster::{Connection, ThirdPartyKind};
 pub(super) struct SourceInputs {
     /// The GitRepository or OCIRepository.
     pub(super) repository: Option<Value>,
+    /// The GitRepositories that it includes.
+    pub(super) included: Vec<Value>,
     /// The ArtifactGenerator that copies from it.
     pub(super) generator: Option<Value>,
 }
@@ -39,10 +41,9 @@ pub(super) async fn gather_source(
     let (kind, name) = (text(&reference, "/kind"), text(&reference, "/name"));
     let namespace = namespace_or(text(&reference, "/namespace"), own);
     if kind != "ExternalArtifact" {
-        return Ok(SourceInputs {
-            repository: followed(connection, &reference, namespace).await?,
-            generator: None,
-        });
+        let repository = followed(connection, &reference, namespace).await?;
+        let included = included(connection, repository.as_ref()).await?;
+        return Ok(SourceInputs { repository, included, generator: None });
     }
     let artifact = read_source(connection, kind, namespace, name).await?;
     let Some((space, maker)) = artifact.as_ref().and_then(generator_name) else {
@@ -56,7 +57,23 @@ pub(super) async fn gather_source(
         }
         None => None,
     };
-    Ok(SourceInputs { repository, generator })
+    let included = included(connection, repository.as_ref()).await?;
+    Ok(SourceInputs { repository, included, generator })
+}
+
+/// Reads the GitRepositories that a repository includes; one that does not exist is left out.
+pub(super) async fn included(
+    connection: &Connection,
+    repository: Option<&Value>,
+) -> anyhow::Result<Vec<Value>> {
+    let Some(repository) = repository else { return Ok(Vec::new()) };
+    let includes = repository.pointer("/spec/include").and_then(Value::as_array);
+    let (namespace, mut found) = (text(repository, "/metadata/namespace"), Vec::new());
+    for include in includes.into_iter().flatten() {
+        let name = text(include, "/repository/name");
+        found.extend(read_source(connection, "GitRepository", namespace, name).await?);
+    }
+    Ok(found)
 }
 
 /// Reads the source of a reference, if a Sync can follow its kind.
