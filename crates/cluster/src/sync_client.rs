@@ -7,6 +7,7 @@ use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
 
+use super::busy_server::{busy_wait, while_busy};
 use super::connect::Connection;
 use moorline_api::{REQUEST_ANNOTATION, SyncName, SyncStatus, WEBHOOK_REQUEST};
 use moorline_core::did_you_mean::nearest_name;
@@ -94,7 +95,8 @@ impl SyncResource {
 impl Connection {
     /// Lists the Syncs of a namespace, or all, ordered by name.
     pub async fn syncs(&self, namespace: Option<&str>) -> Result<Vec<SyncResource>, OperatorError> {
-        let list = self.api(namespace).list(&ListParams::default()).await;
+        let api = self.api(namespace);
+        let list = while_busy(busy_wait, async || api.list(&ListParams::default()).await).await;
         let list = list
             .map_err(|error| if is_missing(&error) { OperatorError::NoDefinition } else { error.into() })?;
         let mut all: Vec<SyncResource> = list.items.into_iter().map(SyncResource::of).collect();
@@ -104,7 +106,8 @@ impl Connection {
 
     /// Reads one Sync.
     pub async fn sync(&self, name: &SyncName) -> Result<SyncResource, OperatorError> {
-        match self.api(Some(&name.namespace)).get(&name.name).await {
+        let api = self.api(Some(&name.namespace));
+        match while_busy(busy_wait, async || api.get(&name.name).await).await {
             Ok(whole) => Ok(SyncResource::of(whole)),
             Err(error) if is_missing(&error) => Err(self.missing(name).await),
             Err(error) => Err(error.into()),

@@ -8,6 +8,7 @@ use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::Value;
 
+use super::busy_server::{busy_wait, while_busy};
 use super::connect::Connection;
 use crate::sync_client::{OperatorError, SyncResource};
 
@@ -33,7 +34,8 @@ impl Connection {
         namespace: &str,
         name: &str,
     ) -> Result<Option<Value>, OperatorError> {
-        match self.foreign_api(kind, namespace).get(name).await {
+        let api = self.foreign_api(kind, namespace);
+        match while_busy(busy_wait, async || api.get(name).await).await {
             Ok(found) => Ok(Some(value(&found))),
             Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
             Err(error) => Err(error.into()),
@@ -42,7 +44,7 @@ impl Connection {
 
     /// Returns the served versions of an API group; empty if it is not served.
     pub async fn group_versions(&self, group: &str) -> Result<Vec<String>, OperatorError> {
-        let all = self.client.list_api_groups().await?;
+        let all = while_busy(busy_wait, async || self.client.list_api_groups().await).await?;
         let found = all.groups.into_iter().find(|it| it.name == group);
         Ok(found.map_or_else(Vec::new, |it| it.versions.into_iter().map(|it| it.version).collect()))
     }
@@ -69,7 +71,7 @@ impl Connection {
     ) -> Result<(), OperatorError> {
         let parameters = PatchParams { field_manager: Some(MANAGER.into()), ..PatchParams::default() };
         let api = self.foreign_api(kind, namespace);
-        api.patch(name, &parameters, &Patch::Merge(patch)).await?;
+        while_busy(busy_wait, async || api.patch(name, &parameters, &Patch::Merge(patch)).await).await?;
         Ok(())
     }
 
@@ -92,7 +94,8 @@ impl Connection {
         let parameters = PostParams { dry_run: trial, field_manager: Some(MANAGER.into()) };
         let sync: DynamicObject = serde_json::from_value(sync.clone())
             .map_err(|error| OperatorError::Refused(error.to_string().into()))?;
-        match self.foreign_api(SYNC, namespace).create(&parameters, &sync).await {
+        let api = self.foreign_api(SYNC, namespace);
+        match while_busy(busy_wait, async || api.create(&parameters, &sync).await).await {
             Ok(_) => Ok(()),
             // The message about a missing namespace names it.
             Err(kube::Error::Api(status)) if status.code == 404 && !status.message.contains("namespaces") => {

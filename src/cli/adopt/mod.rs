@@ -13,6 +13,8 @@ mod release_inputs;
 mod source_inputs;
 mod undo;
 
+use std::time::Duration;
+
 use anyhow::bail;
 use clap::{Args, ValueEnum};
 
@@ -22,6 +24,7 @@ use super::operate::{namespace, on_cluster, reading};
 use super::plan::Colour;
 use crate::adopt::{RequestedSync, Tool};
 use crate::api::SyncName;
+use crate::cluster::{ApiError, while_busy};
 use crate::metrics::Metrics;
 use crate::name_rules;
 use inputs::{AdoptionInputs, gather};
@@ -138,7 +141,8 @@ pub(super) fn run(arguments: &AdoptArgs, streams: &mut Streams<'_>) -> anyhow::R
             return undo::undo(&connection, &cluster, &gathered, arguments.timeout, streams).await;
         }
         let wanted = wanted(arguments, &gathered)?;
-        let proposal = propose(&connection, &cluster, &metrics, &gathered, &wanted).await?;
+        let read = async || propose(&connection, &cluster, &metrics, &gathered, &wanted).await;
+        let proposal = while_busy(busy_wait, read).await?;
         match arguments.output {
             ProposalFormat::Text => {
                 crate::cli::adopt::output::text(&proposal, arguments.color.paint(), streams)?
@@ -158,6 +162,15 @@ pub(super) fn run(arguments: &AdoptArgs, streams: &mut Streams<'_>) -> anyhow::R
             (None, _) => bail!("there is no plan, and nothing was changed"),
         }
     })
+}
+
+/// The wait that the API server asks for, if an error says that it is busy.
+fn busy_wait(error: &anyhow::Error) -> Option<Duration> {
+    let refusal = error.chain().find_map(|cause| match cause.downcast_ref() {
+        Some(ApiError::Refused(status)) => Some(status),
+        Some(_) | None => None,
+    });
+    refusal.filter(|status| status.code == 429).map(|status| status.retry_after.unwrap_or_default())
 }
 
 /// Decides the name of the Sync and the Secret of its repository.

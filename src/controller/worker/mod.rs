@@ -286,10 +286,19 @@ impl Reconciler {
     /// Waits for work in progress; nothing new begins.
     async fn end(&mut self) {
         self.stop.cancel();
-        if let Some(passing) = self.running_reconcile.take() {
-            // Longer work is dropped, as when the process is killed; every write survives that.
-            let _ = tokio::time::timeout(self.context.lifetime.grace, passing).await;
-        }
+        self.verify_stop.cancel();
+        let (mut reconcile, mut verification) = (self.running_reconcile.take(), self.verifying.take());
+        let both = async {
+            if let Some(verification) = &mut verification {
+                // A repair that is sent is written into the journal with its reply.
+                verification.await;
+            }
+            if let Some(reconcile) = &mut reconcile {
+                reconcile.await;
+            }
+        };
+        // Longer work is dropped, as when the process is killed; every write survives that.
+        let _ = tokio::time::timeout(self.context.lifetime.grace, both).await;
         self.drop_old_identities();
         self.order.cluster.release_watches(&self.owner);
     }

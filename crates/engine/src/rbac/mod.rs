@@ -10,6 +10,7 @@ mod manifest;
 mod missing;
 mod plural_names;
 mod policy_rule;
+mod sync_verbs;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -50,6 +51,8 @@ impl Permissions {
             .collect();
         let (mut rights, custom) = Self::of_objects(desired, plurals);
         rights.add_what_is_looked_at(desired, custom, &scalers);
+        // Only for the policy of the chart, so that nothing is missing where it is switched off.
+        sync_verbs::add_sync_verbs(&mut rights, desired);
         rights.merged()
     }
 

@@ -124,3 +124,26 @@ fn what_amounts_to_cluster_admin_is_marked() {
     assert!(marked(bind.clone().with_names(["cluster-admin"]), None));
     assert!(!marked(bind.with_names(["view"]), None));
 }
+
+#[test]
+fn syncs_in_git_take_the_verbs_of_what_they_set() {
+    let child = |annotations: Value, spec: Value| {
+        json!({"apiVersion": "moorline.dev/v1alpha1", "kind": "Sync",
+            "metadata": {"name": "child", "namespace": "team", "annotations": annotations}, "spec": spec})
+    };
+    let of = |annotations: Value, spec: Value| {
+        let shown = shown(&[child(annotations, spec)]).into_iter();
+        let verbs = shown.filter(|line| line.starts_with("team: ") && line.contains("[child]"));
+        verbs.collect::<Vec<_>>().concat()
+    };
+    assert_eq!(of(json!({}), json!({"path": "./a"})), "");
+    assert_eq!(of(json!({}), json!({"suspend": false})), "team: suspend syncs.moorline.dev[child]");
+    assert_eq!(
+        of(json!({"moorline.dev/requested-at": "1"}), json!({"suspend": true})),
+        "team: suspend,sync syncs.moorline.dev[child]"
+    );
+    assert_eq!(
+        of(json!({"moorline.dev/approve": "1", "moorline.dev/hold-reason": "a"}), json!({})),
+        "team: approve,rollback syncs.moorline.dev[child]"
+    );
+}
