@@ -90,9 +90,11 @@ fn registry(old: &OldResource<'_>, draft: &mut SyncBuilder) {
     let known: Vec<&str> =
         REFUSED_FIELDS.iter().chain(&LOST_FIELDS).map(|(field, _)| *field).chain(FIELDS).collect();
     draft.mark_unknown_lost(spec, place, &known);
-    match login(source, draft) {
-        Some(secret) => oci["secretRef"] = json!({"name": secret}),
-        None => convert_cloud(source, place, &REGISTRY_CLOUDS, &mut oci, draft),
+    if draft.requested.secret.is_none() {
+        convert_cloud(source, place, &REGISTRY_CLOUDS, &mut oci, draft);
+    }
+    if let Some(secret) = login(source, draft) {
+        oci["secretRef"] = json!({"name": secret});
     }
     if is_set(&spec["verify"]) {
         let namespace = text(source, "/metadata/namespace");

@@ -69,7 +69,6 @@ fn an_artifact_that_would_be_another_one_is_refused() {
         (json!({"verify": {"provider": "cosign"}}), "OCIRepository spec.verify"),
         (json!({"ignore": "*.md"}), "OCIRepository spec.ignore"),
         (json!({"provider": "other"}), "OCIRepository spec.provider"),
-        (json!({"provider": "aws", "certSecretRef": {"name": "a"}}), "OCIRepository spec.provider"),
         (json!({"secretRef": {"name": "a"}}), "OCIRepository spec.secretRef"),
         (json!({"certSecretRef": {"name": "a"}}), "OCIRepository spec.certSecretRef"),
         (
@@ -282,6 +281,8 @@ fn the_cloud_that_gives_the_login_is_carried_over() {
         assert_eq!((&found.refused[..], &found.sync["spec"]["source"]["oci"]), (&[][..], &source), "{spec}");
         assert_eq!(fields(&found.lost), lost, "{spec}");
     }
+    let both = of_artifact(json!({"provider": "aws", "certSecretRef": {"name": "a"}}), None);
+    assert_eq!(fields(&both.refused), ["OCIRepository spec.provider", "OCIRepository spec.certSecretRef"]);
     // A Secret that is named for the Sync is its login.
     let named = of_artifact(json!({"provider": "aws"}), Some("login"));
     assert_eq!(named.sync["spec"]["source"]["oci"].get("provider"), None);
