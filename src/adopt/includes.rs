@@ -9,7 +9,7 @@ use super::sync_builder::{SyncBuilder, is_set, text};
 use super::{OldResource, RequestedSync, flux};
 
 /// Settings of an included repository that do not change its files.
-const OF_THE_CLOCK: [&str; 2] = ["GitRepository spec.interval", "GitRepository spec.suspend"];
+const TIMING: [&str; 2] = ["GitRepository spec.interval", "GitRepository spec.suspend"];
 
 pub(super) fn convert_includes(old: &OldResource<'_>, draft: &mut SyncBuilder) {
     let includes = old.repository.and_then(|repository| repository.pointer("/spec/include"));
@@ -61,7 +61,7 @@ fn mount(
             refused.field
         ));
     }
-    for lost in inner.lost.iter().filter(|lost| !OF_THE_CLOCK.contains(&&*lost.field)) {
+    for lost in inner.lost.iter().filter(|lost| !TIMING.contains(&&*lost.field)) {
         draft.mark_lost(format!("{place}: {}", lost.field), &*lost.why);
     }
     Ok(json!({"path": folder, "git": inner.spec["source"]["git"]}))

@@ -83,16 +83,6 @@ async fn is_held(scene: &Scene, expect: &str) {
     until("the edit is repaired", async || (value(scene).await? == expect).then_some(())).await;
 }
 
-/// Waits until the registry was asked for the tag, and for what an accepted answer would cause.
-async fn is_looked_at(registry: &ArtifactRegistry) {
-    registry.requests();
-    until("the tag is asked for", async || {
-        registry.requests().iter().any(|one| one == "HEAD shop/manifests/v1").then_some(())
-    })
-    .await;
-    tokio::time::sleep(QUIET_TIME).await;
-}
-
 #[tokio::test]
 async fn only_what_a_trusted_key_signed_is_taken_up_and_the_last_good_is_held() {
     let Some(scene) = Scene::new("cosign").await else { return };
@@ -175,14 +165,13 @@ async fn todays_keys_count_for_what_is_here_too() {
     let secrets: Api<Secret> = Api::namespaced(scene.admin.clone(), &scene.namespace);
     secrets.patch("signers", &PatchParams::default(), &Patch::Merge(&wrong)).await.unwrap();
     until_refused(&scene, "KeysInvalid", &["0.pub", "spec.source.oci.verify"]).await;
-    let second = push(&registry, "v1", "second");
-    ann.sign_by_tag(&registry, "shop", &second);
-    is_looked_at(&registry).await;
-    assert_eq!(value(&scene).await.as_deref(), Some("first"), "a key that may be revoked");
     secrets.delete("signers", &Default::default()).await.unwrap();
     scene.until_reason("shop", "SecretMissing").await;
-    is_looked_at(&registry).await;
-    assert_eq!(value(&scene).await.as_deref(), Some("first"), "a key that is revoked");
+    let second = push(&registry, "v1", "second");
+    ann.sign_by_tag(&registry, "shop", &second);
+    scene.nudge("shop", "second").await;
+    tokio::time::sleep(QUIET_TIME).await;
+    assert_eq!(value(&scene).await.as_deref(), Some("first"));
     drop(daemon);
 }
 

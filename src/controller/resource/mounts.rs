@@ -14,7 +14,7 @@ use crate::controller::cloud_identity::{TokenClusters, mount_credentials};
 use crate::controller::reconcile::mounts::{MountSource, name_mount};
 use crate::controller::spec::{ValidatedMount, ValidatedSpec};
 use crate::controller::worker::repository_credentials::{SecretPermission, source_login};
-use crate::report::ReconcileError;
+use crate::report::{ErrorCause, ReconcileError};
 use crate::source::TrustedKeys;
 
 /// The Secrets that a mount names, and the permission to send the first one.
@@ -72,7 +72,8 @@ async fn source(
     let known = watched.trusted.take();
     let (trusted, keys) = signers::read(worker, valid_spec, &mount.source.verify, known, cluster).await;
     watched.trusted = trusted;
-    if signers::proves_nobody(&keys) {
+    let missing = [ErrorCause::SecretMissing, ErrorCause::ValuesMissing];
+    if keys.as_ref().is_err_and(|error| missing.contains(&error.cause)) {
         revoke_keys(worker);
     }
     let keys = keys?;

@@ -50,16 +50,14 @@ pub(super) async fn signing_keys(
     worker.trusted = trusted;
     let (trusted, chart) = read(worker, valid_spec, &valid_spec.chart_verify, known.1, cluster).await;
     worker.chart_trusted = trusted;
-    if proves_nobody(&source) || proves_nobody(&chart) {
+    let is_missing = |read: &Result<_, ReconcileError>| {
+        let missing = [ErrorCause::SecretMissing, ErrorCause::ValuesMissing];
+        read.as_ref().is_err_and(|reconcile_error| missing.contains(&reconcile_error.cause))
+    };
+    if is_missing(&source) || is_missing(&chart) {
         revoke_keys(worker, valid_spec);
     }
     Ok(SigningKeys { source: source?, chart: chart? })
-}
-
-/// True if the object is gone or is no list of keys: a key that it had before may be revoked.
-pub(super) fn proves_nobody<T>(read: &Result<T, ReconcileError>) -> bool {
-    let causes = [ErrorCause::SecretMissing, ErrorCause::ValuesMissing, ErrorCause::KeysInvalid];
-    read.as_ref().is_err_and(|reconcile_error| causes.contains(&reconcile_error.cause))
 }
 
 /// Trusts no key until the new keys are read: the previous request may have trusted others, and
