@@ -76,6 +76,18 @@ async fn keys_that_change_before_their_watch_begins_count() {
         (!scene.proxy.take_requests().iter().any(reads)).then_some(())
     })
     .await;
+
+    // Other keys are asked for, and cannot be read yet: by the old ones nothing more is taken up.
+    let others = |asked: &RecordedRequest| asked.path.contains("/secrets/others");
+    scene.proxy.rule(move |asked| if others(asked) { Fate::Answer(503, None) } else { Fate::Pass });
+    let patch = json!({"spec": {"source": {"git": {"verify": {"secretRef": {"name": "others"}}}}}});
+    scene.patch_sync("shop", patch).await;
+    until("they are asked for", async || scene.proxy.take_requests().iter().any(others).then_some(())).await;
+    scene.push(&[("a.json".to_owned(), config_map("a", "second"))]);
+    scene.git.requests();
+    until("the repository is asked", async || (!scene.git.requests().is_empty()).then_some(())).await;
+    tokio::time::sleep(QUIET_TIME).await;
+    assert_eq!(value(&scene).await.as_deref(), Some("first"));
 }
 
 #[tokio::test]
