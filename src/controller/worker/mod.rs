@@ -57,7 +57,7 @@ use health::{
 use held_revision::{HeldRender, HeldState, reset_hold};
 use optional_future::{running, sleep_until};
 use path_lag::PathLag;
-use periodic_verification::{begin_verifying, distrusts_unproven, look_over, verified};
+use periodic_verification::{begin_verifying, distrusts_unproven, end_verifying, look_over, verified};
 use poll::{FinishedPoll, on_peer_revision, on_polled, related, start_poll};
 use reconcile_task::{on_reconciled, start_reconcile};
 pub(crate) use request::ReconcileRequest;
@@ -286,19 +286,11 @@ impl Reconciler {
     /// Waits for work in progress; nothing new begins.
     async fn end(&mut self) {
         self.stop.cancel();
-        self.verify_stop.cancel();
-        let (mut reconcile, mut verification) = (self.running_reconcile.take(), self.verifying.take());
-        let both = async {
-            if let Some(verification) = &mut verification {
-                // A repair that is sent is written into the journal with its reply.
-                verification.await;
-            }
-            if let Some(reconcile) = &mut reconcile {
-                reconcile.await;
-            }
-        };
-        // Longer work is dropped, as when the process is killed; every write survives that.
-        let _ = tokio::time::timeout(self.context.lifetime.grace, both).await;
+        end_verifying(self).await;
+        if let Some(passing) = self.running_reconcile.take() {
+            // Longer work is dropped, as when the process is killed; every write survives that.
+            let _ = tokio::time::timeout(self.context.lifetime.grace, passing).await;
+        }
         self.drop_old_identities();
         self.order.cluster.release_watches(&self.owner);
     }

@@ -98,6 +98,16 @@ pub(super) fn begin_verifying(worker: &mut Reconciler) {
     );
 }
 
+/// Waits for a verification in progress: a repair that is sent is written into the journal with its
+/// reply. No reconcile runs beside one.
+pub(super) async fn end_verifying(worker: &mut Reconciler) {
+    worker.verify_stop.cancel();
+    if let Some(verifying) = worker.verifying.take() {
+        // A longer one is dropped, as when the process is killed.
+        let _ = tokio::time::timeout(worker.context.lifetime.grace, verifying).await;
+    }
+}
+
 /// Leaves a failure to the next reconcile, which has the back-off.
 pub(super) fn verified(
     worker: &mut Reconciler,
