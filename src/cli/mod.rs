@@ -31,6 +31,7 @@ mod operate;
 mod own_keys;
 mod plan;
 mod proof_keys;
+mod pull_request_plan;
 mod rbac;
 mod remote_bases;
 mod render;

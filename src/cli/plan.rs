@@ -12,6 +12,7 @@ use super::exit::Exit;
 use super::manifests::{self, Selection};
 use super::operate::moves::display_move_target;
 use super::operate::{inspect_existing, namespace, on_cluster, reading};
+use super::pull_request_plan;
 use crate::api::{APPROVE_ANNOTATION, MOVES_TO_ANNOTATION, SyncName, SyncStatus};
 use crate::cluster::{Cluster, Connection, live_objects};
 use crate::desired::{DesiredSet, Scope, Scopes};
@@ -33,6 +34,7 @@ use crate::yaml;
 #[command(after_help = "Examples:
   moorline plan --sync shop -n team                      changes of its next commit
   moorline plan --sync shop -n team --revision v1.4.0    changes of another revision
+  moorline plan --sync shop -n team --pull-request 7     a pull request, without Secrets
   moorline plan clusters/prod --against cluster --namespace moorline --name prod
   moorline plan clusters/prod --against cluster --show-all           with new objects in full
   moorline plan clusters/prod --against live/ --output json | jq '.held'
@@ -55,6 +57,14 @@ pub(super) struct PlanArgs {
     /// Plan this commit, branch or tag in place of the Sync's own revision
     #[arg(long, value_name = "REVISION", requires = "sync")]
     revision: Option<String>,
+
+    /// Plan this pull request, without Secrets, as the comment that it gets
+    #[arg(long, value_name = "NUMBER", requires = "sync", conflicts_with = "revision")]
+    pull_request: Option<u64>,
+
+    /// Name of the cluster in that comment
+    #[arg(long, value_name = "NAME", default_value = "cluster", requires = "pull_request")]
+    cluster_name: String,
 
     /// Name of the Sync that owns the objects
     #[arg(long, default_value = "default", value_parser = name)]
@@ -99,6 +109,10 @@ pub(super) enum Colour {
 }
 
 pub(super) fn run(arguments: &PlanArgs, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
+    if let (Some(number), Some(sync)) = (arguments.pull_request, &arguments.sync) {
+        let place = (arguments.namespace.as_deref(), arguments.cluster_name.as_str());
+        return pull_request_plan::run((number, sync), place, streams);
+    }
     match (&arguments.sync, &arguments.path, &arguments.against) {
         (Some(sync), _, _) => {
             on_cluster(async |connection| of_sync(sync, arguments, connection, streams).await)
@@ -197,6 +211,14 @@ async fn of_sync(
     let live = read_live_objects(&cluster, &owner, &inspected.desired, &[]).await?;
     let status = seen.resource.data.get("status").cloned().map(serde_json::from_value);
     let status: SyncStatus = status.and_then(Result::ok).unwrap_or_default();
+    if let Some(asked) =
+        status.approvals.iter().find(|it| it.revision.as_ref() == Some(&inspected.revision.to_string()))
+    {
+        streams.say(&format!(
+            "note: it waits for approval: moorline approve {sync} -n {} --hash {}",
+            owner.namespace, asked.hash
+        ));
+    }
     let unproven = status.problems.iter().filter(|problem| problem.reason == UNPROVEN);
     let unproven: Vec<String> = unproven.filter_map(|problem| problem.object.clone()).collect();
     let policy = inspected.policy(approved, &status);

@@ -161,8 +161,14 @@ pub async fn render_sync(
     let mounts = mount_sources((cluster, repositories), name, &valid_spec, by).await?;
     let revision = Revision { mounts: mounts.iter().map(|(_, taken)| taken.clone()).collect(), ..revision };
     let mounts: Vec<MountSource> = mounts.into_iter().map(|(source, _)| source).collect();
-    let render_context =
-        RenderContext { cluster, helm, ground: base_context, login: &login, mounts: &mounts };
+    let render_context = RenderContext {
+        cluster,
+        helm,
+        ground: base_context,
+        login: &login,
+        mounts: &mounts,
+        is_for_strangers: false,
+    };
     let prepared = prepare(&repository, &revision, &valid_spec, render_context, None, by).await?;
     Ok(Inspected { valid_spec, revision, desired: prepared.rendered })
 }
@@ -243,7 +249,7 @@ async fn named(
 }
 
 /// Reads the credentials of a repository from a Secret.
-async fn credentials(
+pub(super) async fn credentials(
     cluster: &Cluster,
     namespace: &str,
     name: &str,

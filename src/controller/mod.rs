@@ -11,6 +11,7 @@ mod cache_losses;
 mod cloud_identity;
 pub mod deletion;
 pub mod inspect;
+pub mod inspect_pull_request;
 pub mod key_manager;
 pub mod lease_terms;
 mod live_objects;

@@ -1,4 +1,4 @@
-//! Decrypts the files of a tree that SOPS encrypted.
+//! Decrypts the files of a tree that SOPS encrypted, or masks them for the text of a stranger.
 //!
 //! In: a tree, and the keys of a Secret or of a user. Out: the tree in which these files are plain,
 //! so that every reader of the tree sees them decrypted. A file that cannot be decrypted keeps the
@@ -7,8 +7,10 @@
 mod cloud_entries;
 mod decrypt_files;
 mod keys;
+mod mask_files;
 mod services;
 
 pub use decrypt_files::{DecryptedFiles, decrypt_files};
 pub use keys::{DecryptionKeys, KeyEntryError};
+pub use mask_files::mask_files;
 pub use services::{Refusals, ServiceKeys, WantedKey};

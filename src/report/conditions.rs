@@ -10,7 +10,7 @@ use super::approval::{over_budget_message, protected_message};
 use super::health_condition::HealthCondition;
 use super::inputs::{ReconcileInputs, RolledBackRevision, StatusInputs};
 use super::missing_object::find_missing;
-use super::{MAX_MESSAGE, bounded, is_applied, is_drifted_hold, is_reported, sentence};
+use super::{ErrorCause, MAX_MESSAGE, bounded, is_applied, is_drifted_hold, is_reported, sentence};
 use crate::api::{ConditionType, Reason, SyncStatus};
 use crate::health::HealthSummary;
 use crate::object::ObjectId;
@@ -46,11 +46,15 @@ impl ReadyVerdict {
             next_try: None,
         };
         if let Some(reconcile_error) = facts.error {
-            let verdict = not_ready(
+            let mut verdict = not_ready(
                 reconcile_error.reason(),
                 reconcile_error.message.clone(),
                 reconcile_error.permanent,
             );
+            if reconcile_error.cause == ErrorCause::ApprovalRequired {
+                // As with a deletion that waits, nothing is wrong.
+                (verdict.reconciling, verdict.stalled) = (false, false);
+            }
             return match facts.reconcile.as_ref().filter(|_| facts.keeps_objects) {
                 Some(pass) => verdict.with_held_revision(pass, facts),
                 None => verdict,
@@ -105,8 +109,9 @@ impl ReadyVerdict {
     /// The verdict about an error while an older revision is held: one message names the refused
     /// and the held revision.
     fn with_held_revision(self, pass: &ReconcileInputs<'_>, facts: &StatusInputs<'_>) -> Self {
-        let about =
-            facts.refused.iter().map(|refused| format!("{refused} cannot be applied: ")).collect::<String>();
+        let is_asked = facts.error.is_some_and(|error| error.cause == ErrorCause::ApprovalRequired);
+        let refused = facts.refused.iter().filter(|_| !is_asked);
+        let about = refused.map(|refused| format!("{refused} cannot be applied: ")).collect::<String>();
         let kept = if facts.suspended { String::new() } else { format!("; {} stays applied", pass.revision) };
         let of_pass = Self::from_reconcile(pass, facts.health);
         Self {

@@ -6,6 +6,8 @@
 /// Cause of a [`super::ReconcileError`]. Code decides on it, never on the text of its reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorCause {
+    /// The revision waits for approval.
+    ApprovalRequired,
     /// The API server does not answer, or fails.
     ClusterUnreachable,
     /// The objects of the Sync are being deleted.
@@ -64,6 +66,7 @@ impl ErrorCause {
     /// Returns the reason for conditions, Events and metrics.
     pub fn reason(self) -> &'static str {
         match self {
+            Self::ApprovalRequired => "ApprovalRequired",
             Self::ClusterUnreachable => "ClusterUnreachable",
             Self::Deleting => "Deleting",
             Self::DeletionHeld => "DeletionHeld",

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use super::{ReadyVerdict, ReconcileInputs, RolledBackRevision, StatusInputs};
+use super::{ErrorCause, ReadyVerdict, ReconcileInputs, RolledBackRevision, StatusInputs};
 use crate::api::{ChangeCounts, HistoryEntry, MAX_HISTORY, Reason, SyncStatus, short_revision};
 
 /// Results of a revision that is applied. They replace each other in one entry.
@@ -34,8 +34,10 @@ pub(super) fn record_history(
     if verdict.applied {
         note_applied(status, pass, verdict, facts, is_new);
     }
-    // An error of the repository or the spec says nothing about the commit.
-    let is_refused = facts.error.map_or(!verdict.applied, |_| facts.about_revision);
+    // An error of the repository or the spec says nothing about the commit, nor does a wait.
+    let is_refused = facts.error.map_or(!verdict.applied, |error| {
+        facts.about_revision && error.cause != ErrorCause::ApprovalRequired
+    });
     if is_refused && !verdict.reconciling {
         note_refused(status, pass, verdict, facts);
     }

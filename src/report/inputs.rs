@@ -13,7 +13,7 @@ use crate::api::{FinishedObject, RevisionHold, Scope};
 use crate::desired::SetDigest;
 use crate::health::HealthSummary;
 use crate::object::{GroupKind, ObjectId};
-use crate::plan::Outcome;
+use crate::plan::{Outcome, RevisionRequest};
 
 /// An error that keeps a reconcile from starting or ending.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,6 +77,8 @@ pub struct StatusInputs<'a> {
     pub request: Option<String>,
     /// The Lease of this daemon.
     pub held_by: Option<String>,
+    /// The revision that waits for approval.
+    pub request_of_approval: Option<&'a RevisionRequest>,
     /// The time.
     pub now: Time,
 }

@@ -4,6 +4,7 @@
 //! status, so the writer can skip needless writes; times change only together with something else.
 
 mod approval;
+mod approved_revisions;
 pub mod board;
 mod conditions;
 mod error_cause;
@@ -14,6 +15,7 @@ mod inputs;
 pub mod live_tree;
 mod missing_object;
 mod problems;
+pub mod pull_request;
 #[cfg(test)]
 mod tests;
 
@@ -27,6 +29,8 @@ use crate::api::{
 use crate::desired::{HashMatch, SetDigest};
 use crate::object::ObjectId;
 use crate::plan::{Hold, Outcome};
+use approval::pending_approvals;
+pub use approved_revisions::{RevisionUse, add_approval, is_approved};
 use conditions::{ReadyVerdict, conditions};
 pub use error_cause::ErrorCause;
 use health_condition::HealthCondition;
@@ -76,6 +80,9 @@ pub fn status(before: &SyncStatus, facts: &StatusInputs<'_>) -> SyncStatus {
     revision.chart = revision.applied.as_deref().and_then(AppliedChart::of_revision);
     revision.mounts = revision.applied.as_deref().map(applied_mounts).unwrap_or_default();
     status.revision = Some(revision).filter(|revision| *revision != Revisions::default());
+    if facts.reconcile.is_some() || facts.error.is_some() {
+        status.approvals = pending_approvals(status.approval.as_ref(), facts.request_of_approval);
+    }
     let wellness = wellness.or_else(|| HealthCondition::previous(before));
     status.conditions = conditions(&before.conditions, &verdict, wellness.as_ref(), facts);
     status

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::*;
+use crate::api::ApprovalSubject;
 use crate::health::HealthSummary;
 use crate::object::GroupKind;
 use crate::observed::Drift;
@@ -96,6 +97,7 @@ fn facts(pass: Option<ReconcileInputs<'_>>) -> StatusInputs<'_> {
         commits: &[],
         request: None,
         held_by: None,
+        request_of_approval: None,
         now: at(100),
     }
 }
@@ -241,6 +243,42 @@ fn what_waits_for_approval_is_counted() {
         outcomes([("old-1", Outcome::Held(Hold::Protected)), ("old-2", Outcome::Held(Hold::Protected))]);
     let told = message(&two);
     assert!(told.contains("2 objects removed from Git wait for approval to be deleted"), "{told}");
+}
+
+#[test]
+fn a_revision_that_waits_is_asked_about_and_nothing_is_wrong() {
+    let wait = ReconcileError {
+        cause: ErrorCause::ApprovalRequired,
+        message: "main@2 waits for approval: 1 to create".to_owned(),
+        problems: Vec::new(),
+        permanent: true,
+    };
+    let request = crate::plan::RevisionRequest {
+        revision: "main@2".to_owned(),
+        hash: "ab".to_owned(),
+        created: 1,
+        changed: 0,
+        pruned: 0,
+        lines: vec!["create ConfigMap shop/a".to_owned()],
+    };
+    let prune = outcomes([("old", over_budget())]);
+    let pass = ReconcileInputs { approval: Some("cd"), ..pass("main@1", &prune) };
+    let facts = StatusInputs {
+        error: Some(&wait),
+        about_revision: true,
+        refused: Some("main@2".to_owned()),
+        keeps_objects: true,
+        request_of_approval: Some(&request),
+        ..facts(Some(pass))
+    };
+    let now = check(&facts, "Ready=False: ApprovalRequired", "main@1");
+    assert_eq!(now.conditions[0].message, "main@2 waits for approval: 1 to create; main@1 stays applied");
+    let asked: Vec<_> = now.approvals.iter().map(|it| (it.of, &*it.hash, it.revision.as_deref())).collect();
+    let expect = [(ApprovalSubject::Prune, "cd", None), (ApprovalSubject::Revision, "ab", Some("main@2"))];
+    assert_eq!(asked, expect);
+    assert!(now.history.iter().all(|entry| entry.revision == "main@1"), "it was not refused");
+    let approved = status(&now, &StatusInputs { request_of_approval: None, error: None, ..facts });
+    assert_eq!(approved.approvals.len(), 1, "the prune still waits");
 }
 
 #[test]

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 /// Fields that name nothing outside the Sync's own files and objects.
 const OTHERS: &[&str] = &[
+    "approval.revisions",
     "conflicts",
     "createNamespace",
     "deletionPolicy",

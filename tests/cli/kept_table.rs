@@ -5,7 +5,7 @@
 use std::path::Path;
 
 /// The rows by their causes, and the tests that show them: a file in tests/cluster_prune/, and a function in it.
-const ROWS: [(&str, &[&str]); 10] = [
+const ROWS: [(&str, &[&str]); 11] = [
     (
         "invalid YAML, or a kustomization or chart that fails",
         &[
@@ -33,6 +33,12 @@ const ROWS: [(&str, &[&str]); 10] = [
         &[
             "held_rows.rs a_kept_commit_that_is_gone",
             "held_rows.rs a_kept_commit_is_fetched_by_its_id_where_the_mirror_is_lost",
+        ],
+    ),
+    (
+        "the newer revision waits for [approval](approval.md)",
+        &[
+            "../cluster_rollout/rollback/ask_first.rs a_revision_is_applied_after_its_approval_and_no_other_one_is",
         ],
     ),
     ("a Sync in `dependsOn` is not ready", &["held_revision.rs a_dependency_that_waits"]),

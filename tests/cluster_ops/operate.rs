@@ -44,7 +44,7 @@ async fn a_sync_is_asked_watched_approved_suspended_and_resumed() {
 
     assert_eq!(
         moorline(&scene, &["approve", "shop"]).words.trim(),
-        format!("{}/shop has no pending deletions", scene.namespace)
+        format!("{}/shop waits for no approval", scene.namespace)
     );
     let files: Vec<String> = (4..16).map(|at| format!("a-{at}.json")).collect();
     scene.remove(&files.iter().map(String::as_str).collect::<Vec<_>>());

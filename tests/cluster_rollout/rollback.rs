@@ -1,6 +1,7 @@
 //! A commit whose objects do not become well is given up for the last one whose did, where the Sync asks for that. The
 //! controller of the objects is the test.
 
+mod ask_first;
 mod beside;
 mod by_hand;
 mod refused;

@@ -12,8 +12,9 @@ use http::{Request, StatusCode, header};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::PostParams;
 use moorline::api::{
-    self, Approval, ChangeCounts, ConditionType, ContestedField, FinishedObject, HistoryEntry, ObjectCounts,
-    Reason, Revisions, Scope, StatusProblem, SyncStatus,
+    self, Approval, ApprovalSubject, ApprovedRevision, ChangeCounts, ConditionType, ContestedField,
+    FinishedObject, HistoryEntry, ObjectCounts, PendingApproval, Reason, Revisions, Scope, StatusProblem,
+    SyncStatus,
 };
 use moorline::controller::spec;
 use serde_json::{Value, json};
@@ -289,6 +290,13 @@ fn full_status() -> SyncStatus {
             healthy: text("main@1"),
             applied_digest: text("v1:0"),
             healthy_tag: text("cdef"),
+            approved: vec![ApprovedRevision {
+                revision: "main@1".to_owned(),
+                source: "0a".to_owned(),
+                spec: "0b".to_owned(),
+                digest: text("v1:0"),
+                approval: text("0c"),
+            }],
         }),
         tree_id: text("0123"),
         render_digest: text("4567"),
@@ -316,6 +324,15 @@ fn full_status() -> SyncStatus {
         }],
         history: vec![history_entry(time())],
         approval: Some(Approval { hash: "0123".to_owned(), objects: 31 }),
+        approvals: vec![PendingApproval {
+            of: ApprovalSubject::Revision,
+            hash: "4567".to_owned(),
+            revision: text("main@2"),
+            created: 1,
+            changed: 2,
+            pruned: 3,
+            plan: vec!["create ConfigMap shop/a".to_owned()],
+        }],
     }
 }
 

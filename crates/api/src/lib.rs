@@ -12,6 +12,8 @@
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
 #[cfg(feature = "crd")]
+mod approval;
+#[cfg(feature = "crd")]
 mod artifact_verification;
 #[cfg(feature = "crd")]
 mod decryption;
@@ -57,6 +59,10 @@ mod sync;
 pub use crate::deletion_protection::deletion_protection_key;
 #[cfg(feature = "crd")]
 pub use crate::duration_text::{DurationText, MAX_DURATION, MIN_DURATION};
+#[cfg(feature = "crd")]
+pub use approval::{
+    ApprovalPolicy, ApprovalSubject, ApprovedRevision, MAX_APPROVED, PendingApproval, RevisionApproval,
+};
 #[cfg(feature = "crd")]
 pub use artifact_verification::{
     ArtifactKeys, ArtifactVerification, ConfigMapRef, SignerIdentity, TrustedRoot,

@@ -13,6 +13,7 @@ use serde::de::value::StrDeserializer;
 use serde::{Deserialize, Serialize};
 
 use super::SpecHash;
+use super::approval::{ApprovedRevision, PendingApproval};
 use super::history::{ChosenRevision, HistoryEntry};
 use super::revision_text::AppliedChart;
 use super::source_mount::AppliedMount;
@@ -88,6 +89,10 @@ pub struct SyncStatus {
     /// The approval that a pending deletion needs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
+
+    /// The approvals that are missing: of pending deletions, and of a revision that waits.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub approvals: Vec<PendingApproval>,
 }
 
 /// The revisions, from the repository to the cluster, each as `main@1f0c...`, or `tag@sha256:1f0c...` of an artifact.
@@ -138,6 +143,9 @@ pub struct Revisions {
     /// The revision at which the annotation moorline.dev/hold-revision holds the Sync.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chosen: Option<ChosenRevision>,
+    /// The last revisions that were approved, the newest first, while spec.approval.revisions is Required.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub approved: Vec<ApprovedRevision>,
 }
 
 impl Revisions {
@@ -300,6 +308,8 @@ pub enum Reason {
     ObjectsHeld,
     /// A deletion waits for approval.
     PruneHeld,
+    /// A revision waits for approval.
+    ApprovalRequired,
     /// Another running daemon serves the Sync.
     HeldByOther,
     /// The Sync is in a namespace that may not use the daemon's own permissions.

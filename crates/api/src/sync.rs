@@ -16,7 +16,7 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{DecryptionSpec, DurationText, HealthSpec, RenderSpec, Source, SyncStatus, yes};
+use super::{ApprovalPolicy, DecryptionSpec, DurationText, HealthSpec, RenderSpec, Source, SyncStatus, yes};
 
 /// A folder of a Git repository that is synced to a cluster.
 #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Debug, Clone, PartialEq)]
@@ -126,6 +126,10 @@ pub struct SyncSpec {
     /// What happens to objects that are no longer in Git.
     #[serde(default)]
     pub prune: PrunePolicy,
+
+    /// Changes that wait for the approval of a person.
+    #[serde(default)]
+    pub approval: ApprovalPolicy,
 
     /// What happens to the objects when the Sync is deleted: Orphan leaves them, Delete deletes them. A running
     /// deletion stops when the Sync is suspended or this becomes Orphan, until a person decides.

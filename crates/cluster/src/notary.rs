@@ -103,6 +103,11 @@ impl Notary {
         }
     }
 
+    /// Returns the uid of a Sync.
+    pub fn uid(&self, sync: &SyncName) -> Option<Arc<str>> {
+        self.read().uids.get(sync).cloned()
+    }
+
     /// Removes a deleted Sync.
     pub fn remove_uid(&self, sync: &SyncName) {
         self.write().uids.remove(sync);

@@ -10,12 +10,13 @@ use serde_json::{Value, json};
 use super::super::exit::Exit;
 use super::super::plan::Colour;
 use super::super::{Streams, sanitize};
+use super::approve::{describe, waiting};
 use super::heartbeats::are_all_served;
 use super::moves::display_move_target;
 use super::rollback::describe_hold;
 use super::table::{format_age, table};
 use super::{counted, history, namespace, on_cluster, ready, write};
-use crate::api::{ConditionType, MOVES_TO_ANNOTATION, short_revision as short};
+use crate::api::{ApprovalSubject, ConditionType, MOVES_TO_ANNOTATION, short_revision as short};
 use crate::cluster::{Connection, SyncResource};
 use crate::plan::ColourMode;
 use crate::report::count_unlisted;
@@ -239,17 +240,26 @@ pub(super) fn describe_sync(sync: &SyncResource) -> String {
     let annotations = sync.resource.metadata.annotations.as_ref();
     let to = annotations.and_then(|all| all.get(MOVES_TO_ANNOTATION));
     rows.extend(to.map(|to| vec!["Moves to".to_owned(), display_move_target(to, &sync.name)]));
-    if let Some(approval) = &status.approval {
-        let wait = if approval.objects == 1 { "waits" } else { "wait" };
-        let waits = format!(
-            "{} {wait} to be deleted: moorline approve {} -n {}",
-            counted(approval.objects),
-            sync.name.name,
-            sync.name.namespace
-        );
+    let waiting = waiting(status);
+    for asked in &waiting {
+        let of = match (waiting.len(), asked.of) {
+            (1, _) => "",
+            (_, ApprovalSubject::Prune) => " --of prune",
+            (_, ApprovalSubject::Revision) => " --of revision",
+        };
+        let does = match asked.of {
+            ApprovalSubject::Prune if asked.pruned == 1 => "1 object waits to be deleted".to_owned(),
+            ApprovalSubject::Prune => format!("{} wait to be deleted", counted(asked.pruned)),
+            ApprovalSubject::Revision => describe(asked),
+        };
+        let name = &sync.name;
+        let waits = format!("{does}: moorline approve {} -n {}{of}", name.name, name.namespace);
         rows.push(vec!["Approval".to_owned(), waits]);
     }
     let mut text = table(&rows);
+    for line in waiting.iter().flat_map(|asked| &asked.plan) {
+        text.push_str(&format!("  ? {line}\n"));
+    }
     for problem in &status.problems {
         let object = problem.object.as_deref().map(|it| format!("{it}: ")).unwrap_or_default();
         let file = problem.file.as_deref().map(|it| format!(" ({it})")).unwrap_or_default();

@@ -54,7 +54,10 @@ pub(crate) fn cause_of_sync(owner: &SyncName, valid_spec: &ValidatedSpec, reason
 /// Returns the cause of the writes of a step.
 pub(super) fn cause_of_step(work: &ApplyContext<'_>, step: &Step) -> Entry {
     let cause = work.cluster.cause();
-    let approval = cause.approval.clone().filter(|_| work.deletions.consented.contains_key(&step.id));
+    let approval = match work.deletions.consented.contains_key(&step.id) {
+        true => work.deletions.approval.clone(),
+        false => cause.approval.clone(),
+    };
     let reason = match &step.action {
         // Hooks of a deletion run because of it.
         _ if cause.reason == Reason::Deleted => Reason::Deleted,

@@ -10,6 +10,7 @@
 pub(crate) mod apply_object;
 pub(crate) mod change_cause;
 pub(crate) mod delete_precondition;
+mod deletion_limits;
 pub(crate) mod extra_fields;
 pub(crate) mod field_handover;
 pub(crate) mod list_key_conflict;
@@ -20,7 +21,7 @@ pub(crate) mod stale_owner;
 pub(crate) mod unconvertible_entries;
 pub(crate) mod verify;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::Context;
@@ -36,7 +37,7 @@ use crate::desired::{DesiredSet, ReplicaCount};
 use crate::fields::{FieldPath, FieldSet};
 use crate::health::may_report;
 use crate::journal::Entry;
-use crate::object::{GroupKind, ObjectId};
+use crate::object::ObjectId;
 use crate::observed::{InstallationRole, ManagedEntry, Observed, holds_keys};
 use crate::plan::{
     Action, AwaitedKinds, Change, Contest, Failure, Hold, Outcome, Plan, RolloutGate, Stage, Step,
@@ -45,6 +46,7 @@ use crate::plan::{
 use apply_object::{apply, create_new, refused};
 use change_cause::cause_of_step;
 use delete_precondition::DeletePrecondition;
+pub(crate) use deletion_limits::DeletionLimits;
 use field_handover::transfer_fields;
 use futures::StreamExt as _;
 use list_key_conflict::resolve_list_key_conflict;
@@ -78,17 +80,6 @@ pub(crate) struct ApplyContext<'a> {
     /// be created again.
     pub(crate) refused: Option<&'a str>,
     pub(crate) stop: &'a CancelFlag,
-}
-
-/// Limits on deletions, as known when the plan was made.
-#[derive(Debug, Default)]
-pub(crate) struct DeletionLimits {
-    /// Objects that other Syncs claim and for which a person decides about the claim.
-    pub(crate) claimed: BTreeSet<ObjectId>,
-    /// Kinds whose objects are deleted only by approval.
-    pub(crate) protected: BTreeSet<GroupKind>,
-    /// Approved deletions, by uid.
-    pub(crate) consented: BTreeMap<ObjectId, Box<str>>,
 }
 
 /// Executes every step of a plan except those that only verify.

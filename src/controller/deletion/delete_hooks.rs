@@ -25,6 +25,7 @@ use crate::controller::reconcile::mounts::{MountSource, name_mount};
 use crate::controller::reconcile::prepare::{prepare, source_error};
 use crate::controller::reconcile::remote_bases::{RemoteBaseContext, TrackedBases};
 use crate::controller::reconcile::renderer::RenderContext;
+use crate::controller::reconcile::revision_gate::check_deletion;
 use crate::controller::reconcile::substitution_values;
 use crate::controller::spec::ValidatedSpec;
 use crate::controller::spec::identity::login_owner;
@@ -87,10 +88,17 @@ pub(crate) async fn find(
     };
     let helm = &context.sources.helm;
     let mounts = mount_sources(context, cluster, name, valid_spec).await?;
-    let render_context =
-        RenderContext { cluster, helm, ground: base_context, login: &login, mounts: &mounts };
+    let render_context = RenderContext {
+        cluster,
+        helm,
+        ground: base_context,
+        login: &login,
+        mounts: &mounts,
+        is_for_strangers: false,
+    };
     let prepared = prepare(&repository, &revision, valid_spec, render_context, None, by).await?;
     let prepared = prepared.with_keys(cluster.notary().content_keys(), None);
+    check_deletion(status, valid_spec, &prepared)?;
     Ok(Some(Arc::new(prepared.rendered.delete_hooks(uid))))
 }
 

@@ -24,6 +24,7 @@ pub(crate) mod refused_commit;
 pub mod remote_bases;
 pub(crate) mod render_memory;
 pub(crate) mod renderer;
+pub(crate) mod revision_gate;
 pub(crate) mod rollout;
 mod round;
 pub(crate) mod substitution_values;
@@ -118,6 +119,8 @@ pub(crate) struct ReconcileContext<'a> {
     pub(crate) newest: &'a Revision,
     /// A person holds the Sync at a revision: it does not follow the newest one.
     pub(crate) is_chosen: bool,
+    /// A revision is applied only after a person has approved it.
+    pub(crate) asks_first: bool,
     pub(crate) stop: &'a CancelFlag,
     /// Ends the reconcile while its commit is not rendered yet; `None` if no other revision is
     /// held.

@@ -17,6 +17,7 @@ use super::prepare::{PreparedRevision, cluster_error, prepare};
 use super::refused_commit::refuse;
 use super::remote_bases::RemoteBaseContext;
 use super::renderer::RenderContext;
+use super::revision_gate::check_approval;
 use super::unrendered_commit::UnrenderedCommit;
 use super::{Aim, ReconcileContext, ReconcileResult, render_memory};
 use crate::clock;
@@ -60,6 +61,7 @@ async fn observe_cluster(
     heed_definitions(inputs, memory).await?;
     let mut prepared = prepare_revision(inputs, memory).await?;
     let need = needed_watches(&prepared, memory);
+    check_approval(inputs, memory, &prepared, &need).await?;
     follow_definitions(inputs, &need, prepared.looks_at_kinds());
     // Without a status, the earlier inventory is found by listing, if that is permitted.
     if memory.inventory_incomplete
@@ -175,7 +177,8 @@ async fn render_revision(
     );
     let (helm, login) = (&inputs.context.sources.helm, inputs.chart_login);
     let (cluster, mounts) = (inputs.cluster, inputs.mounts);
-    let render_context = RenderContext { cluster, helm, ground: base_context, login, mounts };
+    let render_context =
+        RenderContext { cluster, helm, ground: base_context, login, mounts, is_for_strangers: false };
     prepare(inputs.repository, inputs.revision, inputs.valid_spec, render_context, last, by).await
 }
 
@@ -196,7 +199,10 @@ async fn note_refusal(
         ) || inputs.stop.is_cancelled()
     };
     match &rendered {
-        Ok(_) if inputs.aim == Aim::Apply => memory.refused_commit = None,
+        // One that waits for approval is refused until it has it.
+        Ok(_) if inputs.aim == Aim::Apply => {
+            memory.refused_commit = memory.refused_commit.take().filter(|it| it.request.is_some());
+        }
         Err(reconcile_error) if inputs.aim == Aim::Apply && !says_nothing(reconcile_error) => {
             let moment = (inputs.context.now(), chance());
             let of = (inputs.revision, inputs.rendered_spec_revision);

@@ -187,7 +187,7 @@ async fn prepare_in(
         return Ok(PreparedRevision { revision: revision.clone(), words, tree, ..kept });
     };
     let Snapshot { files, mut ids, submodule_repositories: modules, .. } = snapshot;
-    let files = charts.data_keys.decrypted(files, valid_spec, by).await?;
+    let files = means.decrypted(files, valid_spec, charts, by).await?;
     let (rendered, server) = means.rendered(files.clone(), (valid_spec, revision), charts, by).await?;
     let caution = match &rendered {
         Rendered::Complete(complete) if complete.is_by_helm() => means.helm.isolation_warning().await,

@@ -6,10 +6,14 @@
 //! Until the next attempt, the commit is not rendered again for the same spec, and the last
 //! completely rendered revision stays applied.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use super::{Aim, ReconcileContext};
+use crate::controller::chance;
 use crate::controller::memory::SyncMemory;
 use crate::controller::schedule::{Backoff, RetryPolicy, Uptime};
+use crate::plan::RevisionRequest;
 use crate::report::{ErrorCause, ReconcileError};
 use crate::source::Revision;
 
@@ -20,6 +24,8 @@ pub(crate) struct RefusedCommit {
     /// Number of the spec revision: another spec may render the commit.
     order: u64,
     pub(crate) reconcile_error: ReconcileError,
+    /// The question about a revision that waits for approval.
+    pub(crate) request: Option<Arc<RevisionRequest>>,
     /// Time of the next attempt.
     until: Uptime,
     backoff: Backoff,
@@ -29,6 +35,9 @@ pub(crate) struct RefusedCommit {
 
 /// Time that an attempt has before it gives way to repairs of the held revision.
 const FIRST_ATTEMPT_TIME: Duration = Duration::from_secs(1);
+
+/// Time after which a plan that waits for approval is made again. An approval is read at once.
+const ASK_AGAIN: Duration = Duration::from_secs(24 * 3600);
 
 /// Longest time of an attempt that never finished: more than any deadline leaves it.
 const MAX_ATTEMPT_TIME: Duration = Duration::from_secs(24 * 3600);
@@ -65,10 +74,34 @@ pub(crate) fn refuse(
         revision,
         order,
         reconcile_error,
+        request: None,
         until,
         backoff,
         attempt_time: FIRST_ATTEMPT_TIME,
     });
+}
+
+/// Records that a revision waits for approval.
+pub(super) fn ask_first(
+    inputs: &ReconcileContext<'_>,
+    memory: &mut SyncMemory,
+    reconcile_error: ReconcileError,
+    request: RevisionRequest,
+) {
+    let moment = (inputs.context.now(), chance());
+    let of = (inputs.revision, inputs.rendered_spec_revision);
+    refuse(memory, of, reconcile_error, moment, inputs.context.pauses());
+    let until = inputs.context.now() + ASK_AGAIN;
+    if let Some(refusal) = &mut memory.refused_commit {
+        (refusal.request, refusal.until) = (Some(Arc::new(request)), until);
+    }
+}
+
+/// Forgets the refusal of a revision that is applied now.
+pub(super) fn forget_refusal(inputs: &ReconcileContext<'_>, memory: &mut SyncMemory) {
+    if inputs.aim == Aim::Apply {
+        memory.refused_commit = None;
+    }
 }
 
 /// Records that an attempt gave way to repairs. A commit that never finished gets twice the

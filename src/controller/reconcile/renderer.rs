@@ -15,6 +15,7 @@ use super::remote_bases::RemoteBaseContext;
 use crate::api::SyncName;
 use crate::cluster::{Cluster, SecretData};
 use crate::controller::spec::ValidatedSpec;
+use crate::decryption::mask_files;
 use crate::helm::{Helm, HelmError};
 use crate::kustomize::PublishedChart;
 use crate::position::SourcePosition;
@@ -83,6 +84,8 @@ pub(crate) struct RenderContext<'a> {
     pub(crate) login: &'a ChartLogin,
     /// Sources of the mounts.
     pub(crate) mounts: &'a [MountSource],
+    /// The commit is the text of a stranger, who learns nothing of the cluster.
+    pub(crate) is_for_strangers: bool,
 }
 
 impl RenderContext<'_> {
@@ -131,6 +134,20 @@ impl RenderContext<'_> {
             false => Capabilities { api_versions: Default::default(), ..server },
         });
         Ok((rendered, shown.map(Arc::new)))
+    }
+
+    /// Decrypts the encrypted files of a tree, or masks them for a stranger.
+    pub(super) async fn decrypted(
+        self,
+        files: FileTree,
+        valid_spec: &ValidatedSpec,
+        charts: &mut ChartFetches,
+        by: Instant,
+    ) -> Result<FileTree, ReconcileError> {
+        match self.is_for_strangers {
+            true => Ok(mask_files(&files)),
+            false => charts.data_keys.decrypted(files, valid_spec, by).await,
+        }
     }
 
     /// Makes sure that the published chart is on disk, so that no render waits for its server while
@@ -287,7 +304,11 @@ impl RenderContext<'_> {
     async fn server(self) -> Result<Capabilities, ReconcileError> {
         let version =
             self.cluster.discovery().server_version().await.map_err(|failure| cluster_error(&failure))?;
-        Ok(Capabilities { version, api_versions: self.cluster.kinds().api_versions() })
+        let api_versions = match self.is_for_strangers {
+            true => Default::default(),
+            false => self.cluster.kinds().api_versions(),
+        };
+        Ok(Capabilities { version, api_versions })
     }
 }
 

@@ -15,6 +15,7 @@ use super::missing_permissions::{missing_permissions, rights};
 use super::observation::has_all_kinds;
 use super::policy_inputs::note_pauses;
 use super::prepare::PreparedRevision;
+use super::revision_gate::approval_of_revision;
 use super::rollout::{are_to_be_cleared, finish_rollout_if_done, written_ones};
 use super::webhook_backends::WebhookBackends;
 use super::{ReconcileContext, ReconcileResult};
@@ -167,16 +168,17 @@ fn cause(inputs: &ReconcileContext<'_>, prepared: &PreparedRevision, policy: &Po
         false => Reason::Rollback,
     };
     let cause = cause_of_revision(inputs.owner, inputs.valid_spec, prepared, reason);
-    // A longer text is not the hash of anything.
-    let approval = inputs.approved.clone().filter(|text| text.len() <= MAX_APPROVAL_BYTES);
-    Entry { approval, ..cause }
+    Entry { approval: approval_of_revision(inputs), ..cause }
 }
 
 /// Returns the limits on deletions. Some claimed objects are deleted only by approval.
 fn deletion_limits(memory: &SyncMemory, policy: &Policy) -> DeletionLimits {
     let asks = |claim: &Claim| matches!(claim.state, ClaimState::WithoutRights | ClaimState::Overdue);
     let claimed = policy.claims.iter().filter(|(_, claim)| asks(claim)).map(|(id, _)| id.clone()).collect();
-    DeletionLimits { claimed, protected: policy.protected.clone(), consented: memory.consented.clone() }
+    // A longer text is not the hash of anything.
+    let approval = policy.approved.clone().filter(|text| text.len() <= MAX_APPROVAL_BYTES);
+    let (protected, consented) = (policy.protected.clone(), memory.consented.clone());
+    DeletionLimits { claimed, protected, consented, approval }
 }
 
 /// Executes the due steps of a plan.

@@ -18,6 +18,7 @@ mod prune_policy;
 mod source;
 mod substitution;
 mod unknown_fields;
+mod unreadable_spec;
 mod verification;
 
 use std::collections::BTreeSet;
@@ -25,11 +26,11 @@ use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::api::{
     ConflictPolicy, DeletionPolicy, DriftMode, DurationText, ExtraFieldPolicy, PlainSpec, RenderSpec,
-    RenderType, Sync, SyncName, SyncSpec,
+    RenderType, RevisionApproval, Sync, SyncName, SyncSpec,
 };
 pub use crate::desired::IgnoreRule;
 use crate::name_rules;
@@ -48,6 +49,7 @@ pub(crate) use narrowing::render_spec;
 pub use source::ValidatedSource;
 pub use substitution::ValuesSource;
 pub(crate) use unknown_fields::{UnknownField, check_fields, find_unknown_field};
+use unreadable_spec::unreadable;
 pub use verification::Verification;
 
 /// A valid spec of a Sync, parsed.
@@ -92,6 +94,8 @@ pub struct ValidatedSpec {
     pub create_namespace: bool,
     /// Delete objects that are no longer in Git.
     pub prune: bool,
+    /// A new revision is applied only after a person has approved it.
+    pub asks_first: bool,
     /// Number of objects that one prune may delete without approval.
     pub budget: PruneBudget,
     /// Kinds that are deleted only with approval, including those that are always protected.
@@ -202,6 +206,7 @@ pub fn validate(name: &SyncName, spec: &SyncSpec) -> Result<ValidatedSpec, SpecE
         target_namespace: target.unwrap_or(&name.namespace).into(),
         create_namespace: spec.create_namespace,
         prune: spec.prune.enabled,
+        asks_first: spec.approval.revisions == RevisionApproval::Required,
         budget: prune_policy::budget(&spec.prune)?,
         protected: prune_policy::protected(&spec.prune)?,
         drift: match spec.drift.mode {
@@ -282,6 +287,7 @@ impl ValidatedSpec {
             target_namespace: namespace.into(),
             create_namespace: false,
             prune: policy.prune,
+            asks_first: false,
             budget: policy.budget,
             protected: policy.protected,
             drift: policy.drift,
@@ -320,35 +326,6 @@ impl ValidatedSpec {
 
 fn refuse<T>(field: impl Into<Box<str>>, message: impl Into<Box<str>>) -> Result<T, SpecError> {
     Err(SpecError { field: field.into(), message: message.into() })
-}
-
-/// Names the field of a spec that cannot be read. The message contains the type that was expected,
-/// never the value: a URL in the wrong place is as secret as one in the right place.
-fn unreadable(spec: &Value) -> SpecError {
-    let sound = json!({"source": {"git": {"url": "https://host/path"}}});
-    let fields = spec.as_object().into_iter().flatten();
-    let broken = fields.filter_map(|(name, value)| {
-        let mut probe = sound.clone();
-        probe[name] = value.clone();
-        let error = serde_json::from_value::<SyncSpec>(probe).err()?.to_string();
-        let expected = match error.rsplit_once(", expected ") {
-            // Serde names the Rust type, which is no word of the API.
-            Some((_, expected)) if expected.starts_with("struct ") => "; a mapping is expected".to_owned(),
-            Some((_, expected)) => format!("; {expected} is expected"),
-            None if error.starts_with("missing field") => format!("; a {error}"),
-            None => String::new(),
-        };
-        Some((name, expected))
-    });
-    let (field, expected) =
-        broken.map(|(name, expected)| (format!(".{name}"), expected)).next().unwrap_or_default();
-    SpecError {
-        field: format!("spec{field}").into(),
-        message: format!(
-            "this version of Moorline cannot read it{expected}; see `kubectl explain sync.spec{field}`"
-        )
-        .into(),
-    }
 }
 
 fn kind(render: &RenderSpec) -> Result<SourceType, SpecError> {
@@ -400,6 +377,8 @@ fn named(field: &str, name: Option<&str>) -> Result<Option<Box<str>>, SpecError>
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::object::ObjectId;
 

@@ -66,6 +66,7 @@ impl ValidatedSpec {
         Self {
             suspend: newer.suspend,
             prune: self.prune && newer.prune,
+            asks_first: newer.asks_first,
             protected: self.protected.union(&newer.protected).cloned().collect(),
             deletion: if orphans { newer.deletion } else { self.deletion },
             drift: newer.drift,
@@ -96,7 +97,8 @@ impl ValidatedSpec {
             return None;
         }
         let flag = |pointer: &str, value: bool| at(pointer).and_then(Value::as_bool) == Some(value);
-        let mode = at("/drift/mode").and_then(Value::as_str);
+        let text = |pointer: &str| at(pointer).and_then(Value::as_str);
+        let mode = text("/drift/mode");
         let protect = at("/prune/protect").and_then(Value::as_array).into_iter().flatten();
         let protected = protect.filter_map(Value::as_str).map(|text| match text.split_once('.') {
             Some((kind, group)) => GroupKind::new(group, kind),
@@ -105,8 +107,9 @@ impl ValidatedSpec {
         Some(Self {
             suspend: self.suspend || flag("/suspend", true),
             prune: self.prune && !flag("/prune/enabled", false),
+            asks_first: self.asks_first || text("/approval/revisions") == Some("Required"),
             protected: self.protected.iter().cloned().chain(protected).collect(),
-            deletion: match at("/deletionPolicy").and_then(Value::as_str) {
+            deletion: match text("/deletionPolicy") {
                 Some("Delete") => self.deletion,
                 Some(_) | None => DeletionPolicy::Orphan,
             },
@@ -165,12 +168,13 @@ mod tests {
         let (applied, _) =
             of(json!({"path": "./app", "deletionPolicy": "Delete", "prune": {"budget": {"count": 1}}}));
         let newer = json!({"path": "./gone", "suspend": true, "prune": {"enabled": false, "protect": ["ConfigMap"],
-            "budget": {"count": 99}}, "drift": {"mode": "Report"}});
+            "budget": {"count": 99}}, "drift": {"mode": "Report"}, "approval": {"revisions": "Required"}});
         let (sound, _) = of(newer.clone());
         let narrowed = applied.narrowed_by(&sound);
         let unsound = applied.narrowed_by_unsound(&newer).unwrap();
         for it in [&narrowed, &unsound] {
             assert_eq!((it.suspend, it.prune, it.drift), (true, false, DriftMode::Report));
+            assert!(it.asks_first);
             assert!(it.protected.contains(&GroupKind::new("", "ConfigMap")));
             assert_eq!((it.deletion, it.budget), (DeletionPolicy::Orphan, applied.budget));
             assert_eq!(it.path, applied.path, "the objects are those of before");
@@ -180,6 +184,8 @@ mod tests {
         let (strict, _) = of(json!({"prune": {"enabled": false}}));
         let kept = strict.narrowed_by(&wide);
         assert_eq!((kept.prune, kept.deletion), (false, DeletionPolicy::Orphan));
+        assert!(!applied.narrowed_by_unsound(&json!({"approval": 7})).unwrap().asks_first);
+        assert!(narrowed.narrowed_by_unsound(&json!({"approval": 7})).unwrap().asks_first);
     }
 
     #[test]

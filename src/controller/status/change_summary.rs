@@ -6,7 +6,7 @@
 use super::event_queue::Note;
 use super::events::repair;
 use super::reconcile_result::ReconcileResult;
-use crate::api::{ChangeCounts, EventReason, HistoryEntry, Reason, SyncStatus};
+use crate::api::{ChangeCounts, EventReason, HistoryEntry, PendingApproval, Reason, SyncStatus};
 use crate::grammar;
 use crate::object::ObjectId;
 use crate::plan::{Change, Outcome};
@@ -52,10 +52,13 @@ pub(crate) fn repair_note(id: &ObjectId, outcome: &Outcome, is_restored: bool) -
     repair(id, outcome).map(|text| note(EventReason::DriftRepaired, text))
 }
 
-/// Returns the note about an approval of `objects` deletions.
-pub(crate) fn approval_note(hash: &str, objects: i64) -> Note {
-    let objects = grammar::counted(objects, "object");
-    note(EventReason::Approved, format!("approved the deletion of {objects} (approval {hash})"))
+/// Returns the note about an approval that a person gave.
+pub(crate) fn approval_note(asked: &PendingApproval) -> Note {
+    let what = match &asked.revision {
+        Some(revision) => revision.clone(),
+        None => format!("the deletion of {}", grammar::counted(asked.pruned, "object")),
+    };
+    note(EventReason::Approved, format!("approved {what} (approval {})", asked.hash))
 }
 
 /// Returns the note about a revision that is now applied, if it changed the desired set. A commit
@@ -137,7 +140,8 @@ mod tests {
                 format!("Pruned: no longer in Git, and deleted: {} and 2 more", old.join(", ")),
             ]
         );
-        assert!(approval_note("abc", 1).text.contains("the deletion of 1 object ("));
+        let asked = PendingApproval { hash: "abc".into(), pruned: 1, ..PendingApproval::default() };
+        assert!(approval_note(&asked).text.contains("the deletion of 1 object (approval abc"));
     }
 
     #[test]

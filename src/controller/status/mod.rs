@@ -3,6 +3,7 @@
 //! In: [`WorkerEvent`]s. Out: a status, written when it differs from the last one, and only once
 //! there is something to report: events within a moment of each other are written together.
 
+pub(crate) mod approvals;
 pub(crate) mod board;
 pub(crate) mod board_entry;
 pub(crate) mod change_summary;
@@ -26,7 +27,7 @@ use std::time::{Duration, Instant, SystemTime};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use tokio::sync::{Notify, oneshot};
 
-use crate::api::{EventReason, FinishedObject, HeldRevision, Scope, SyncName, SyncStatus};
+use crate::api::{ApprovedRevision, EventReason, FinishedObject, HeldRevision, Scope, SyncName, SyncStatus};
 use crate::clock;
 use crate::health::HealthSummary;
 use crate::object::ObjectId;
@@ -103,6 +104,8 @@ struct StatusState {
     scope: Option<Scope>,
     /// The revision that last rendered completely.
     held: Option<HeldRevision>,
+    /// The revisions that were approved, once one was.
+    approved: Option<Vec<ApprovedRevision>>,
     /// Hooks that have run for the deletion of the Sync.
     ran: Vec<FinishedObject>,
     waiting: Vec<oneshot::Sender<()>>,
@@ -369,6 +372,7 @@ impl StatusRecorder {
             commits: &state.commits,
             request: state.request.clone(),
             held_by: self.0.reporting.held_by.clone(),
+            request_of_approval: report.and_then(|report| report.request_of_approval.as_deref()),
             now: now(),
         };
         let next = status(&state.persisted_status, &facts);

@@ -8,7 +8,7 @@ use crate::api::{FinishedObject, HeldRevision, RevisionHold, Scope};
 use crate::cluster::ApiError;
 use crate::desired::{DesiredSet, SetDigest};
 use crate::object::{GroupKind, ObjectId};
-use crate::plan::Outcome;
+use crate::plan::{Outcome, RevisionRequest};
 use crate::report::{CommitDescription, ObjectRemark, PendingRetries, ReconcileError};
 use crate::source::{CommitSummary, Revision};
 
@@ -57,6 +57,8 @@ pub(crate) struct ReconcileResult {
     pub(crate) approval: Option<String>,
     /// The approval that the Sync has.
     pub(crate) approved: Option<String>,
+    /// The revision that waits for approval.
+    pub(crate) request_of_approval: Option<Arc<RevisionRequest>>,
     /// The revision that a person holds the Sync at.
     pub(crate) hold: Option<RevisionHold>,
     /// Reason for a missing plan.

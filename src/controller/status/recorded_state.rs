@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
+use super::approvals::has_written_approvals;
 use super::change_summary::{approval_note, change, changes, notes, repair_note};
 use super::event_queue::Note;
 use super::events::transition;
@@ -246,12 +247,15 @@ impl StatusState {
             }
             revision.held = Some(held.clone());
         }
+        if let Some(approved) = &self.approved {
+            next.revision.get_or_insert_default().approved.clone_from(approved);
+        }
     }
 
-    /// True if the written status names the revision that is about to be applied.
+    /// True if the written status names the revision that is about to be applied, and its approval.
     pub(super) fn has_written_held(&self) -> bool {
         let written = self.persisted_status.revision.as_ref().and_then(|revision| revision.held.as_ref());
-        self.held.is_none() || self.held.as_ref() == written
+        (self.held.is_none() || self.held.as_ref() == written) && has_written_approvals(self)
     }
 
     pub(super) fn has_written_last_hooks(&self) -> bool {
@@ -282,7 +286,7 @@ impl StatusState {
 
 /// True if the status is written in time. A dropped sender is no success: when the Sync is created
 /// again, all senders are dropped, and nothing was written.
-async fn is_written(within: Duration, wait: oneshot::Receiver<()>) -> bool {
+pub(super) async fn is_written(within: Duration, wait: oneshot::Receiver<()>) -> bool {
     matches!(tokio::time::timeout(within, wait).await, Ok(Ok(())))
 }
 
@@ -346,9 +350,10 @@ pub(super) fn merge_verified(state: &mut StatusState, id: ObjectId, outcome: Out
 /// Returns the note about an approval, if this result is the first one with it.
 fn find_approval(state: &StatusState, report: &ReconcileResult) -> Option<Note> {
     let given = report.approved.as_ref()?;
-    let waits = state.persisted_status.approval.as_ref().filter(|approval| approval.hash == *given)?;
+    let asked = &state.persisted_status.approvals;
+    let asked = asked.iter().find(|asked| asked.hash == *given)?;
     let is_known = state.report.as_ref().is_some_and(|last| last.approved.as_ref() == Some(given));
-    (!is_known).then(|| approval_note(given, waits.objects))
+    (!is_known).then(|| approval_note(asked))
 }
 
 /// Adds notes to the Events and to the timeline of the page.

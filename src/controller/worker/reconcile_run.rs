@@ -24,6 +24,7 @@ use crate::controller::reconcile::unrendered_commit::UnrenderedCommit;
 use crate::controller::reconcile::{Aim, ReconcileContext};
 use crate::controller::status::StatusRecorder;
 use crate::controller::status::reconcile_result::{ReconcileResult, RefusedUpdate};
+use crate::plan::RevisionRequest;
 use crate::report::ReconcileError;
 use crate::source::{ChartError, Error, Repository, Revision, SignatureError, SignatureProblem};
 
@@ -74,6 +75,7 @@ impl ReconcileRun {
             revision,
             newest: revision,
             is_chosen: self.order.hold.is_some(),
+            asks_first: self.order.valid_spec.asks_first,
             stop: &self.stop,
             yield_flag: None,
         }
@@ -114,10 +116,12 @@ impl ReconcileRun {
             }
             if held.is_none() && !report.deferred {
                 let mut report = report;
+                report.request_of_approval = request_of(memory);
                 self.describe(&revision, false, &mut report).await;
                 return (report, None);
             }
         }
+        let request = request_of(memory);
         let reconcile_error = memory.refused_commit.as_ref().map(|refusal| refusal.reconcile_error.clone());
         let newer = Some(revision.to_string().into());
         let refused = RefusedUpdate { revision: Some(revision.clone()), newer, was_tried, reconcile_error };
@@ -127,6 +131,7 @@ impl ReconcileRun {
         if self.order.hold.is_none() {
             self.tell_unrendered(memory, &revision).await;
         }
+        report.request_of_approval = request;
         self.describe(&revision, is_refused, &mut report).await;
         (report, held)
     }
@@ -169,7 +174,8 @@ impl ReconcileRun {
             return (not_kept(report, &held, &refused), None);
         }
         let aim = Aim::Keep { refused: refused.newer.clone() };
-        if held.has_older_values(&self.order) {
+        // Other values are a question to a person of their own, with the newest revision.
+        if held.has_older_values(&self.order) && !self.order.valid_spec.asks_first {
             // New values count if the revision renders completely with them.
             let revision = &held.revision;
             let report = self.inputs(&self.order, revision, aim.clone()).reconcile(memory).await;
@@ -263,6 +269,11 @@ impl ReconcileRun {
             Err(error) => Some(error),
         }
     }
+}
+
+/// Returns the question about the refused revision, if it waits for approval.
+fn request_of(memory: &SyncMemory) -> Option<Arc<RevisionRequest>> {
+    memory.refused_commit.as_ref()?.request.clone()
 }
 
 /// Returns the result where a revision should have been kept and could not be: the reason of the

@@ -61,6 +61,7 @@ impl SyncState {
             Some(
                 Reason::RevisionHeld
                 | Reason::PruneHeld
+                | Reason::ApprovalRequired
                 | Reason::Contested
                 | Reason::ObjectsHeld
                 | Reason::DeletionHeld,
@@ -145,6 +146,9 @@ pub fn advice(reason: Reason, sync: &SyncName) -> Option<Cow<'static, str>> {
         Reason::PruneHeld => {
             "Objects were removed from Git but not deleted, because they are too many. Review and approve, or restore them in Git."
         }
+        Reason::ApprovalRequired => {
+            "The revision is not applied before a person approves its plan. Drift from the approved one is repaired."
+        }
         Reason::Contested => {
             "Another controller keeps changing the same fields. Remove them from Git, list them in spec.ignoreFields, or stop the other controller."
         }
@@ -204,6 +208,7 @@ mod tests {
         for (reason, expect) in [
             ("Suspended", SyncState::Suspended),
             ("PruneHeld", SyncState::PendingDecision),
+            ("ApprovalRequired", SyncState::PendingDecision),
             ("DeletionHeld", SyncState::PendingDecision),
             ("Deleting", SyncState::Progressing),
             ("Degraded", SyncState::Degraded),

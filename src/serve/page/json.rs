@@ -46,6 +46,7 @@ pub(super) fn one(board: &StatusBoard, card: &SyncCard, filter: &Filter) -> Stri
         "conditions": status.conditions,
         "problems": status.problems,
         "approval": status.approval,
+        "approvals": status.approvals,
         "history": status.history,
         "repairs": repairs.collect::<Vec<_>>(),
         "timeline": entries,

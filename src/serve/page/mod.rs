@@ -22,6 +22,7 @@ mod object_events;
 mod object_list;
 mod overview;
 mod pending_deletions;
+mod pending_revision;
 mod plan;
 mod pod;
 mod relative_time;

@@ -11,7 +11,7 @@ use super::badge;
 use super::html::Html;
 use super::routes::Link;
 use super::tabs::SyncTab;
-use super::{layout, pending_deletions, sync};
+use super::{layout, pending_deletions, pending_revision, sync};
 use crate::grammar::counted;
 use crate::report::board::{ObjectRow, ObjectState, StatusBoard, SyncCard, SyncState};
 
@@ -22,6 +22,7 @@ pub(super) fn page(board: &StatusBoard, card: &SyncCard, now: Timestamp) -> Stri
     let mut html = sync::begin_page(board, card, SyncTab::Plan, now);
     next_commit(&mut html, card);
     pending_deletions::write_section(&mut html, card);
+    pending_revision::write_section(&mut html, card);
     held(&mut html, card);
     sync::end_page(html, board, card, SyncTab::Plan)
 }

@@ -11,7 +11,9 @@ use super::layout::LiveUpdates;
 use super::routes::Link;
 use super::tabs::{self, SyncTab};
 use super::{badge, commit, timeline};
-use super::{dependency_graph, layout, object_list, overview, pending_deletions, relative_time};
+use super::{
+    dependency_graph, layout, object_list, overview, pending_deletions, pending_revision, relative_time,
+};
 use crate::api::{HistoryEntry, StatusProblem, current_reason};
 use crate::report::board::{StatusBoard, SyncCard};
 use crate::report::count_unlisted;
@@ -23,6 +25,7 @@ pub(super) fn page(board: &StatusBoard, card: &SyncCard, query: &str, now: Times
     let mut html = begin_page(board, card, SyncTab::Objects, now);
     let around = dependency_graph::related_syncs(board, card);
     pending_deletions::write_summary(&mut html, card);
+    pending_revision::write_section(&mut html, card);
     problems(&mut html, card);
     object_list::write_section(&mut html, card, &Filter::parse(query));
     timeline::write_latest(&mut html, card, now);

@@ -8,7 +8,7 @@ use moorline_test_support::daemon::until;
 use moorline_test_support::rest::{rule, user};
 
 /// Writes by the verb that they take; without one, `patch` is enough.
-const WRITES: [(&str, &str, &str); 9] = [
+const WRITES: [(&str, &str, &str); 10] = [
     ("sync", "requested-at", r#"{"metadata": {"annotations": {"moorline.dev/requested-at": "now"}}}"#),
     ("approve", "approve", r#"{"metadata": {"annotations": {"moorline.dev/approve": "abc"}}}"#),
     (
@@ -20,6 +20,7 @@ const WRITES: [(&str, &str, &str); 9] = [
     ("rollback", "hold-revision", r#"{"metadata": {"annotations": {"moorline.dev/hold-by": null}}}"#),
     ("suspend", "spec.suspend", r#"{"spec": {"suspend": true}}"#),
     ("suspend", "spec.suspend", r#"{"spec": {"suspend": false}}"#),
+    ("approve", "spec.approval.revisions", r#"{"spec": {"approval": {"revisions": "Automatic"}}}"#),
     ("", "", r#"{"spec": {"interval": "1m", "suspend": null}}"#),
     ("", "", r#"{"metadata": {"labels": {"a": "b"}}, "status": {"heldBy": "x"}}"#),
 ];
@@ -51,7 +52,10 @@ async fn create_syncs(release: &Release) {
         let sync = json!({
             "apiVersion": "moorline.dev/v1alpha1", "kind": "Sync",
             "metadata": {"name": name, "annotations": annotations},
-            "spec": {"source": {"git": {"url": release.url()}}, "suspend": suspend},
+            "spec": {
+                "source": {"git": {"url": release.url()}}, "suspend": suspend,
+                "approval": {"revisions": if name == "held" { "Required" } else { "Automatic" }},
+            },
         });
         release.create(&syncs, sync).await.expect("a Sync");
     }
@@ -73,7 +77,7 @@ async fn grant(release: &Release, who: &str, rules: Value) {
 /// The Sync that a write changes.
 fn written(patch: &str) -> &'static str {
     match () {
-        () if patch.contains("hold-by") => "held",
+        () if patch.contains("hold-by") || patch.contains("approval") => "held",
         () if patch.contains("false") => "resting",
         () => "plain",
     }

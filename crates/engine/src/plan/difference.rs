@@ -39,6 +39,19 @@ impl Difference {
 const ITEM_KEYS: [&str; 8] =
     ["name", "mountPath", "devicePath", "containerPort", "port", "ip", "topologyKey", "uid"];
 
+/// Compares two bodies: the fields that are added, changed or removed, by their paths. The value of
+/// `before` stands as the live one.
+pub fn compare_bodies(before: &Map<String, Value>, after: &Map<String, Value>) -> Vec<Difference> {
+    let mut found = differences(after, before);
+    let known: std::collections::BTreeSet<String> = found.iter().map(|field| field.path.clone()).collect();
+    // Only a removed field has no value after it; all others were found.
+    let removed = differences(before, after).into_iter().filter(|field| !known.contains(&field.path));
+    let removed = removed.filter(|field| field.live.is_none());
+    found.extend(removed.map(|field| Difference { live: field.desired, desired: None, ..field }));
+    found.sort_by(|a, b| a.path.cmp(&b.path));
+    found
+}
+
 /// Returns the fields of `wanted` that `live` lacks or has with another value.
 pub(super) fn differences(wanted: &Map<String, Value>, live: &Map<String, Value>) -> Vec<Difference> {
     let mut found = Vec::new();

@@ -25,6 +25,7 @@ mod redaction;
 mod removed_fields;
 mod repair_policy;
 mod replacement;
+mod revision_request;
 mod rollout;
 mod test_fixtures;
 mod webhooks;
@@ -35,7 +36,7 @@ pub use awaited_kinds::AwaitedKinds;
 pub use blocking::{blocks_more, find_blocker};
 pub use deferral::{Deferrals, DuePlan, FailedStep};
 pub use deletion::{DeletionPlan, DeletionScope, plan_deletion};
-pub use difference::{Difference, HIDDEN};
+pub use difference::{Difference, HIDDEN, compare_bodies};
 pub use document::plan_document;
 pub use dry_run_fields::changed_fields;
 pub use explain::{ColourMode, DetailLevel, Style, format_plan, summary};
@@ -49,6 +50,7 @@ pub use protected_kinds::protected_kinds_by_loss;
 pub use prune_guards::{deletes_others, guarded_kinds, needs_body_check};
 pub use repair_policy::{Contest, next_pause_end};
 pub use replacement::Replacement;
+pub use revision_request::{RenderedRevision, RevisionRequest, request_revision};
 pub use rollout::{Rollout, RolloutGate};
 pub use webhooks::{
     AdmissionRequest, BackendState, GuardingWebhook, UnservedWebhook, Webhooks, backend_state,
