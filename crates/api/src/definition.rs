@@ -1,21 +1,34 @@
-//! The CustomResourceDefinition of `Sync`, as `moorline crd` prints it, `config/crd/` holds it and
-//! the tests install it.
+//! The CustomResourceDefinitions of `Sync` and `Notifier`, as `moorline crd` prints them,
+//! `config/crd/` holds them and the tests install them.
 //!
-//! In: the types of `sync.rs` and `status.rs`.
-//! Out: the definition as JSON. The derive macros generate it; this file removes what the API
+//! In: the types of `sync.rs`, `status.rs` and `notifier.rs`.
+//! Out: the definitions as JSON. The derive macros generate it; this file removes what the API
 //! server rejects or misreads.
 
 use kube::CustomResourceExt as _;
 use serde_json::{Map, Value, json};
 
-use super::{Sync, VERSION_ANNOTATION};
+use super::{Notifier, Sync, VERSION_ANNOTATION};
 
 /// JSON pointer to the schema inside the definition.
 const SCHEMA: &str = "/spec/versions/0/schema/openAPIV3Schema";
 
-/// Returns the CustomResourceDefinition as JSON.
+/// Returns the CustomResourceDefinition of Sync as JSON.
 pub fn definition() -> Result<Value, serde_json::Error> {
-    let mut definition = serde_json::to_value(Sync::crd())?;
+    completed(serde_json::to_value(Sync::crd())?)
+}
+
+/// Returns the CustomResourceDefinition of Notifier as JSON.
+pub fn notifier_definition() -> Result<Value, serde_json::Error> {
+    completed(serde_json::to_value(Notifier::crd())?)
+}
+
+/// Returns all CustomResourceDefinitions as JSON, that of Sync first.
+pub fn definitions() -> Result<[Value; 2], serde_json::Error> {
+    Ok([definition()?, notifier_definition()?])
+}
+
+fn completed(mut definition: Value) -> Result<Value, serde_json::Error> {
     // The version keeps an older program from overwriting the definition of a newer one.
     definition["metadata"]["annotations"] = json!({VERSION_ANNOTATION: env!("CARGO_PKG_VERSION")});
     if let Some(schema) = definition.pointer_mut(SCHEMA) {
@@ -76,9 +89,8 @@ mod tests {
 
     #[test]
     fn every_field_is_explained_and_every_rule_says_what_to_write() {
-        let mut definition = definition().unwrap();
         let mut fields = 0;
-        each(definition.pointer_mut(SCHEMA).unwrap(), &mut |schema| {
+        let mut check = |schema: &mut Map<String, Value>| {
             for (name, property) in schema.get("properties").and_then(Value::as_object).into_iter().flatten()
             {
                 let described = property["description"].as_str().is_some_and(|text| !text.contains('\n'));
@@ -90,7 +102,10 @@ mod tests {
                 assert!(rule["message"].as_str().is_some_and(|text| text.len() > 20), "{rule}");
             }
             assert!(!schema.contains_key("nullable") && !schema.contains_key("title"));
-        });
+        };
+        for mut definition in definitions().unwrap() {
+            each(definition.pointer_mut(SCHEMA).unwrap(), &mut check);
+        }
         assert!(fields > 60, "{fields}");
     }
 

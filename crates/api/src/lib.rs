@@ -1,9 +1,10 @@
 //! Names that Moorline and its users share on a cluster: labels, annotations, the field manager,
-//! and the custom resource `Sync`.
+//! and the custom resources `Sync` and `Notifier`.
 //!
 //! No other crate writes these names out. The spec of a Sync is in `sync.rs` and `git.rs`, its
-//! status in `status.rs`, the reasons of Events in `event.rs`, renamed ones in `former_reasons.rs`,
-//! and the CustomResourceDefinition in `definition.rs`. All of these but the names belong to the
+//! status in `status.rs` and `notification.rs`, the reasons of Events in `event.rs`, renamed ones in
+//! `former_reasons.rs`, a Notifier in `notifier.rs`, and both CustomResourceDefinitions in
+//! `definition.rs`. All of these but the names belong to the
 //! feature `crd`, which is on by default.
 #![cfg_attr(feature = "crd", doc = include_str!("../README.md"))]
 #![warn(unreachable_pub)]
@@ -41,6 +42,10 @@ mod identity;
 mod kustomize;
 mod moves;
 #[cfg(feature = "crd")]
+mod notification;
+#[cfg(feature = "crd")]
+mod notifier;
+#[cfg(feature = "crd")]
 mod oci;
 #[cfg(feature = "crd")]
 mod render;
@@ -70,7 +75,7 @@ pub use artifact_verification::{
 #[cfg(feature = "crd")]
 pub use decryption::{DecryptionSpec, SopsSpec};
 #[cfg(feature = "crd")]
-pub use definition::definition;
+pub use definition::{definition, definitions, notifier_definition};
 #[cfg(feature = "crd")]
 pub use deletion::{FINALIZER, format_deletion_answer, parse_deletion_answer};
 pub use event::EventReason;
@@ -89,6 +94,12 @@ pub use identity::{CloudProvider, GitProvider};
 #[cfg(feature = "crd")]
 pub use kustomize::{AnnotationText, KustomizeImage, KustomizePatch, KustomizeSpec, LabelText, PatchTarget};
 pub use moves::{MOVES_TO_ANNOTATION, parse_moves_to};
+#[cfg(feature = "crd")]
+pub use notification::{
+    AnnouncedState, NotificationRecord, NotificationState, Transition, TransitionDetails,
+};
+#[cfg(feature = "crd")]
+pub use notifier::{Notifier, NotifierSpec, NotifierStatus, NotifierTarget, SyncSelector};
 #[cfg(feature = "crd")]
 pub use oci::{LayerOperation, OciLayer, OciRef, OciSource};
 #[cfg(feature = "crd")]

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::SpecHash;
 use super::approval::{ApprovedRevision, PendingApproval};
 use super::history::{ChosenRevision, HistoryEntry};
+use super::notification::{AnnouncedState, NotificationRecord};
 use super::revision_text::AppliedChart;
 use super::source_mount::AppliedMount;
 
@@ -93,6 +94,14 @@ pub struct SyncStatus {
     /// The approvals that are missing: of pending deletions, and of a revision that waits.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub approvals: Vec<PendingApproval>,
+
+    /// What Notifiers were told last, and what they are still to be told.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notifications: Vec<NotificationRecord>,
+
+    /// The state that the Notifiers of the Sync know; absent if it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub announced: Option<AnnouncedState>,
 }
 
 /// The revisions, from the repository to the cluster, each as `main@1f0c...`, or `tag@sha256:1f0c...` of an artifact.
@@ -360,7 +369,7 @@ impl fmt::Display for Reason {
 
 /// Schema of the conditions, written by hand because their Rust type has none. A map by type, so
 /// that two writers do not overwrite each other's conditions.
-fn conditions(_: &mut SchemaGenerator) -> Schema {
+pub(super) fn conditions(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "array",
         "x-kubernetes-list-type": "map",

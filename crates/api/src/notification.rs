@@ -1,0 +1,132 @@
+//! `status.notifications` of a `Sync`: what Notifiers were told, and what they are still to be told.
+//!
+//! In: transitions of a Sync, from `moorline-notify`.
+//! Out: [`NotificationRecord`], [`AnnouncedState`], parts of the status. A record is written together
+//! with the transition, so that a daemon that starts knows what is left to be told.
+
+use std::fmt;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::history::ChangeCounts;
+
+/// A transition of a Sync that can be told.
+#[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Transition {
+    /// A revision that changed objects is applied completely.
+    Applied,
+    /// Every object of that revision is healthy.
+    Healthy,
+    /// An object failed, or made no progress before its deadline.
+    Degraded,
+    /// A revision, or some of its objects, cannot be applied.
+    Failed,
+    /// Changes by others were repaired.
+    DriftRepaired,
+    /// A deletion waits for approval.
+    PruneHeld,
+    /// An older revision is applied again.
+    RolledBack,
+    /// The Sync is well after it was Degraded or Failed.
+    Recovered,
+}
+
+impl Transition {
+    /// Every transition.
+    pub const ALL: [Self; 8] = [
+        Self::Applied,
+        Self::Healthy,
+        Self::Degraded,
+        Self::Failed,
+        Self::DriftRepaired,
+        Self::PruneHeld,
+        Self::RolledBack,
+        Self::Recovered,
+    ];
+}
+
+impl fmt::Display for Transition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
+    }
+}
+
+/// State of a notification.
+#[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NotificationState {
+    /// It is still to be told.
+    Waiting,
+    /// It was told.
+    Told,
+    /// It could not be told, and is not tried any more.
+    GivenUp,
+}
+
+/// A notification about a transition.
+#[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, PartialEq)]
+pub struct NotificationRecord {
+    /// The Notifier, as namespace/name.
+    pub notifier: String,
+    /// The id of the notification: a repeated one has the same.
+    pub id: String,
+    /// The transition.
+    pub transition: Transition,
+    /// Time of the transition.
+    #[schemars(schema_with = "super::status::time")]
+    pub time: Time,
+    /// State of the notification.
+    pub state: NotificationState,
+    /// Details of the transition, until it was told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub details: Option<TransitionDetails>,
+}
+
+/// Details of a transition.
+#[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Default, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct TransitionDetails {
+    /// The revision that it is about, as `main@1f0c...`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub revision: String,
+    /// The revision before it; of a rollback, the one that is applied again.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub previous_revision: String,
+    /// The renderDigest of the revision, or the hash that an approval needs.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub digest: String,
+    /// Machine-readable reason.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    /// Details, cut after 500 characters.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
+    /// How many objects were changed for the revision.
+    #[serde(default, skip_serializing_if = "ChangeCounts::is_empty")]
+    pub changes: ChangeCounts,
+    /// The number of objects in Git.
+    #[serde(default)]
+    pub objects: i64,
+}
+
+/// The state of a Sync that Notifiers know.
+#[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Default, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct AnnouncedState {
+    /// The last applied revision that changed objects.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub revision: String,
+    /// The renderDigest of what is applied: a revision with an equal one changed nothing.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub digest: String,
+    /// Every object of that revision has been healthy.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub healthy: bool,
+    /// Reason and revision of the failure that lasts.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub failed: String,
+    /// Revision of which an object is degraded.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub degraded: String,
+}

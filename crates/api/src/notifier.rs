@@ -1,0 +1,187 @@
+//! The custom resource `Notifier`: who is told about transitions of Syncs.
+//!
+//! In: YAML.
+//! Out: [`NotifierSpec`], which `moorline-notify` compiles, and [`NotifierStatus`]. The API server
+//! evaluates the rules here. A URL is always in the spec, so that admission policies can judge it; the
+//! Secret may only add what is below it.
+
+#![expect(
+    unreachable_pub,
+    reason = "the derive of the schema copies each struct into a function, with its pub"
+)]
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::{CustomResource, KubeSchema};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{DurationText, SecretRef, Transition};
+
+/// A receiver of notifications about Syncs.
+#[derive(CustomResource, KubeSchema, Serialize, Deserialize, Debug, Clone, PartialEq)]
+#[kube(
+    group = "moorline.dev",
+    version = "v1alpha1",
+    kind = "Notifier",
+    plural = "notifiers",
+    namespaced,
+    shortname = "sn",
+    category = "moorline",
+    status = "NotifierStatus",
+    derive = "PartialEq",
+    doc = "A Notifier tells a service about transitions of Syncs.",
+    printcolumn(
+        name = "Ready",
+        type_ = "string",
+        json_path = r#".status.conditions[?(@.type=="Ready")].status"#,
+        description = "True if the service accepted the last notification"
+    ),
+    printcolumn(
+        name = "Reason",
+        type_ = "string",
+        json_path = r#".status.conditions[?(@.type=="Ready")].reason"#,
+        description = "Reason of the Ready condition"
+    ),
+    printcolumn(
+        name = "On",
+        type_ = "string",
+        json_path = ".spec.on",
+        description = "Transitions that are told"
+    ),
+    printcolumn(
+        name = "Suspended",
+        type_ = "boolean",
+        json_path = ".spec.suspend",
+        description = "True if nothing is told",
+        priority = 1
+    ),
+    printcolumn(
+        name = "Message",
+        type_ = "string",
+        json_path = r#".status.conditions[?(@.type=="Ready")].message"#,
+        description = "The problem and its solution",
+        priority = 1
+    ),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("[has(self.github), has(self.gitlab), has(self.gitea), has(self.slack), has(self.teams), has(self.alertmanager), has(self.webhook), has(self.cloudEvents)].filter(one, one).size() == 1")
+    .message("write exactly one of github, gitlab, gitea, slack, teams, alertmanager, webhook and cloudEvents: a Notifier has one service"),
+    validation = Rule::new("[has(self.github) && has(self.github.secretRef), has(self.gitlab) && has(self.gitlab.secretRef), has(self.gitea) && has(self.gitea.secretRef), !has(self.github) && !has(self.gitlab) && !has(self.gitea)].exists(one, one)")
+    .message("write secretRef, too: a commit status needs the key token of a Secret"),
+    validation = Rule::new("!has(self.webhook) || has(self.webhook.secretRef)")
+    .message("write webhook.secretRef, too: its key hmac signs each request"))]
+pub struct NotifierSpec {
+    /// Commit statuses on GitHub; the url is that of the API, such as `https://api.github.com` or `https://host/api/v3`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub github: Option<NotifierTarget>,
+    /// Commit statuses on GitLab; the url is that of the API, such as `https://gitlab.com/api/v4`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gitlab: Option<NotifierTarget>,
+    /// Commit statuses on Gitea or Forgejo; the url is that of the API, such as `https://host/api/v1`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gitea: Option<NotifierTarget>,
+    /// Messages by an incoming webhook of Slack, or of a chat that takes the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slack: Option<NotifierTarget>,
+    /// Cards by a Workflows webhook of Microsoft Teams.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub teams: Option<NotifierTarget>,
+    /// Alerts at an Alertmanager, such as `http://alertmanager.monitoring.svc:9093`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alertmanager: Option<NotifierTarget>,
+    /// JSON by POST, signed with the key hmac of the Secret.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub webhook: Option<NotifierTarget>,
+    /// CloudEvents by HTTP in binary mode, of types of CDEvents where one fits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cloud_events: Option<NotifierTarget>,
+
+    /// The Syncs; without it, all Syncs of the Notifier's namespace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub syncs: Option<SyncSelector>,
+
+    /// The transitions that are told.
+    #[schemars(length(min = 1, max = 8))]
+    pub on: Vec<Transition>,
+
+    /// An expression in CEL that is true for what is told, such as `sync.labels.tier == 'prod'`. Its variables are sync,
+    /// transition, revision, previousRevision, counts, reason and message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 2048))]
+    pub filter: Option<String>,
+
+    /// An expression in CEL with the text of a notification, over the same variables.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 2048))]
+    pub message: Option<String>,
+
+    /// A transition is not told if the same one of the same Sync was told within this time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub throttle: Option<DurationText>,
+
+    /// Nothing is told. What happens meanwhile is not told later.
+    #[serde(default)]
+    pub suspend: bool,
+}
+
+/// A service.
+#[derive(Serialize, Deserialize, KubeSchema, Debug, Clone, PartialEq)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new(r"!self.url.startsWith('http://') || !has(self.secretRef) || self.url.matches(r'^http://(127[.]0[.]0[.]1|\[::1\])([:/]|$)')")
+    .message("use https:// in the URL: with plain http, the Secret of secretRef would be sent unencrypted")
+    .field_path(".url"))]
+pub struct NotifierTarget {
+    /// `https://host/path`, without user and password. A path that is a secret, as that of a chat, belongs into the key `url`
+    /// of the Secret, and must be below this one.
+    #[schemars(length(min = 1, max = 2048))]
+    #[x_kube(
+        validation = Rule::new(r"self.matches(r'^https?://[^/]')")
+            .message("write https://host/path")
+            .reason(Reason::FieldValueForbidden),
+        validation = Rule::new(r"!self.matches(r'^https?://[^/]*@') && !self.matches(r'[?#\s]')")
+            .message("leave user, password, query and fragment out of the URL; the key url of a Secret may have a query")
+            .reason(Reason::FieldValueForbidden),
+        validation = Rule::new(r"!self.matches(r'/[.][.](/|$)') && !self.matches(r'(?i)%(2e|2f|5c|25)|[\\]')")
+            .message("write the path without .. in it, and without codes for dots, slashes and percent signs")
+            .reason(Reason::FieldValueForbidden)
+    )]
+    pub url: String,
+
+    /// The Secret in the Notifier's namespace: token (commit status, or a bearer token), url (the whole address), hmac (the key
+    /// that signs a webhook), ca.crt (certificate authorities).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secret_ref: Option<SecretRef>,
+}
+
+/// Selection of Syncs: those that fit everything that is set.
+#[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Default, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct SyncSelector {
+    /// Names of Syncs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64))]
+    pub names: Vec<String>,
+    /// Labels that a Sync must have.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub match_labels: BTreeMap<String, String>,
+    /// Namespaces of the Syncs, or `*` for all. Only a Notifier in the namespace of the daemon may name others than its own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64))]
+    pub namespaces: Vec<String>,
+}
+
+/// Observed state of the Notifier, as the daemon reports it.
+#[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct NotifierStatus {
+    /// The generation of the spec that this status describes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// Ready: True while the spec is valid and the service accepts notifications.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "super::status::conditions")]
+    pub conditions: Vec<Condition>,
+}
