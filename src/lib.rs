@@ -37,6 +37,7 @@ pub use moorline_journal as journal;
 pub use moorline_kustomize as kustomize;
 pub use moorline_managed_fields as fields;
 pub use moorline_metrics as metrics;
+pub use moorline_notify as notifications;
 pub use moorline_render as render;
 pub use moorline_runtime::{chance, clock, fair_queue};
 pub use moorline_sandbox as sandbox;

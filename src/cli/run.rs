@@ -27,7 +27,7 @@ use crate::cluster::{Cluster, Connection};
 use crate::controller::lease_terms::{End, through_terms};
 use crate::controller::spec::ValidatedSpec;
 use crate::controller::{
-    Board, Context, ContextOptions, LeaseRecord, manager, serve_live_objects, standalone,
+    Board, Context, ContextOptions, LeaseRecord, manager, notifications, serve_live_objects, standalone,
 };
 use crate::helm::{Helm, IsolationLevel};
 use crate::journal::Journal;
@@ -335,7 +335,13 @@ async fn run_controller(
     match &arguments.url {
         None => {
             let cluster = context.cluster.clone();
-            tokio::join!(define(&cluster), manager::run(context, called));
+            let offered = notifications::expect_notifiers(&context);
+            let telling = notifications::run(context.clone(), offered);
+            let serving = async { tokio::join!(define(&cluster), manager::run(context, called)) };
+            tokio::select! {
+                _ = serving => {}
+                () = telling => {}
+            }
             Ok(())
         }
         Some(url) => follow_one(arguments, url, context, called).await,

@@ -18,6 +18,7 @@ mod live_objects;
 mod live_views;
 pub mod manager;
 mod memory;
+pub(crate) mod notifications;
 mod peers;
 pub mod reconcile;
 mod resource;
@@ -48,6 +49,7 @@ use crate::source::{AllowList, Repositories};
 pub use cache_losses::CacheKind;
 use cache_losses::CacheLosses;
 pub use live_objects::serve_live_objects;
+use notifications::NotificationCenter;
 use peers::Peers;
 use peers::latest_revisions::LatestRevisions;
 use schedule::{Backoff, RetryPolicy, Uptime};
@@ -157,8 +159,13 @@ impl Context {
         let metrics = parts.metrics.clone();
         parts.sources.0.report_waiting(move |count| metrics.git_waiting(count));
         let (held_by, notebook) = (parts.held_by, parts.notebook);
-        let reporting =
-            Reporting::new(cluster.clone(), (parts.metrics, parts.health, board), (held_by, notebook));
+        let center = NotificationCenter::new(parts.settings.cluster_name.as_deref());
+        let reporting = Reporting::new(
+            cluster.clone(),
+            (parts.metrics, parts.health, board),
+            (held_by, notebook),
+            center,
+        );
         let (repositories, allowed) = parts.sources;
         Self {
             cluster,

@@ -117,13 +117,15 @@ fn the_readme_shows_every_verb() {
 
 #[test]
 fn the_definition_in_config_is_the_printed_one() {
-    let printed = std::process::Command::new(env!("CARGO_BIN_EXE_moorline")).arg("crd").output();
-    let printed = String::from_utf8(printed.expect("the binary runs").stdout).expect("YAML is text");
-    assert!(
-        printed == text("config/crd/moorline.dev_syncs.yaml"),
-        "config/crd/ is not what the binary prints; update it with\n\n    \
-         cargo run -- crd > config/crd/moorline.dev_syncs.yaml\n"
-    );
+    for kind in ["syncs", "notifiers"] {
+        let printed = std::process::Command::new(env!("CARGO_BIN_EXE_moorline")).args(["crd", kind]).output();
+        let printed = String::from_utf8(printed.expect("the binary runs").stdout).expect("YAML is text");
+        let file = format!("config/crd/moorline.dev_{kind}.yaml");
+        assert!(
+            printed == text(&file),
+            "config/crd/ is not what the binary prints; update it with\n\n    cargo run -- crd {kind} > {file}\n"
+        );
+    }
 }
 
 #[test]

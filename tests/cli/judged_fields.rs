@@ -1,6 +1,6 @@
-//! Fields of a Sync that name an address, a Secret or an account, and the part that judges each of them.
+//! Fields of a Sync and of a Notifier that name an address, a Secret or an account, and the part that judges each of them.
 //!
-//! In: the definition that the program prints, the table in docs/security.md, the chart's admission policy.
+//! In: the definitions that the program prints, the tables in docs/security.md, the chart's admission policy.
 //! Out: nothing, or the fields that are in neither list.
 
 use std::collections::BTreeSet;
@@ -113,6 +113,14 @@ const OTHERS: &[&str] = &[
     "timeout",
 ];
 
+/// Fields of a Notifier that name nothing outside of it.
+const OTHERS_OF_NOTIFIER: &[&str] =
+    &["filter", "message", "on[]", "suspend", "syncs.matchLabels{}", "syncs.names[]", "throttle"];
+
+/// The sections of docs/security.md with the tables.
+const SYNC: &str = "### Fields that name";
+const NOTIFIER: &str = "### Fields of a Notifier that name";
+
 /// A row of the table: a field, and what judges it.
 struct JudgedField {
     field: String,
@@ -121,12 +129,18 @@ struct JudgedField {
 
 #[test]
 fn each_field_that_names_an_address_a_secret_or_an_account_is_judged() {
-    let definition = moorline::api::definition().expect("the definition is JSON");
+    let [syncs, notifiers] = moorline::api::definitions().expect("the definitions are JSON");
+    for (definition, section, others) in [(syncs, SYNC, OTHERS), (notifiers, NOTIFIER, OTHERS_OF_NOTIFIER)] {
+        check_definition(&definition, section, others);
+    }
+}
+
+fn check_definition(definition: &Value, section: &str, others: &[&str]) {
     let schema = &definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"];
     let mut fields = BTreeSet::new();
     collect_leaves("", schema, &mut fields);
-    let judged: BTreeSet<String> = table().into_iter().map(|row| row.field).collect();
-    let others: BTreeSet<String> = OTHERS.iter().map(|&field| field.to_owned()).collect();
+    let judged: BTreeSet<String> = table(section).into_iter().map(|row| row.field).collect();
+    let others: BTreeSet<String> = others.iter().map(|&field| field.to_owned()).collect();
     let both: Vec<_> = judged.intersection(&others).collect();
     assert!(both.is_empty(), "fields in both lists: {both:?}");
     let known: BTreeSet<String> = judged.union(&others).cloned().collect();
@@ -143,8 +157,9 @@ fn each_field_that_names_an_address_a_secret_or_an_account_is_judged() {
 #[test]
 fn the_admission_policy_of_the_chart_reads_the_fields_that_it_judges() {
     let policy = read("charts/moorline/templates/admission.yaml");
-    let judged: Vec<_> = table().into_iter().filter(|row| row.judges.contains("`admission`")).collect();
-    assert!(judged.len() >= 4, "{} fields", judged.len());
+    let rows = [SYNC, NOTIFIER].into_iter().flat_map(table);
+    let judged: Vec<_> = rows.filter(|row| row.judges.contains("`admission`")).collect();
+    assert!(judged.len() >= 12, "{} fields", judged.len());
     for row in judged {
         // Of a list, the policy reads the list, and the field of each entry.
         let (list, inner) = row.field.split_once("[].").unwrap_or((row.field.trim_end_matches("[]"), ""));
@@ -159,10 +174,11 @@ fn the_admission_policy_of_the_chart_reads_the_fields_that_it_judges() {
 }
 
 /// Reads the rows of the table in docs/security.md.
-fn table() -> Vec<JudgedField> {
+fn table(section: &str) -> Vec<JudgedField> {
     let page = read("docs/security.md");
-    let (_, section) = page.split_once("### Fields that name").expect("the section of judged fields");
-    let section = section.split("\n## ").next().expect("the text of the section");
+    let (_, section) = page.split_once(section).expect("the section of judged fields");
+    let section = section.split("\n## ").next().and_then(|text| text.split("\n### ").next());
+    let section = section.expect("the text of the section");
     let rows = section.lines().filter_map(|line| line.strip_prefix("| `"));
     rows.map(|row| {
         let cells: Vec<&str> = row.split(" | ").collect();

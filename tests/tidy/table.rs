@@ -41,7 +41,7 @@ const fn row(number: u8, module: &'static str, kind: Kind, may_use: May) -> Row 
 /// file belongs to the longest matching name: `src/controller/schedule/backoff.rs` to
 /// `controller/schedule`.
 #[rustfmt::skip]
-pub(crate) const TABLE: [Row; 43] = [
+pub(crate) const TABLE: [Row; 44] = [
     row(1, "core",                   Pure,  Only(&[])),
     row(1, "api",                    Pure,  Only(&["core"])),
     row(1, "cel",                    Pure,  Only(&["core"])),
@@ -62,6 +62,7 @@ pub(crate) const TABLE: [Row; 43] = [
     row(2, "health",                 Pure,  Only(&["cel", "core"])),
     row(2, "kustomize",              Pure,  Only(&["api", "core", "json-patch", "yaml"])),
     row(2, "metrics",                Shell, Only(&["api"])),
+    row(2, "notify",                 Pure,  Only(&["api", "cel", "core", "identity"])),
     row(2, "render",                 Pure,  Only(&["api", "core", "yaml", "kustomize"])),
     row(2, "sandbox/schema",         Pure,  Only(&["cel", "core"])),
     row(2, "settings",               Pure,  Only(&["core"])),
@@ -88,7 +89,7 @@ pub(crate) const TABLE: [Row; 43] = [
 ];
 
 /// Names under which `src/lib.rs` re-exports the crates, and the module behind each.
-const ALIASES: [(&str, &[&str]); 20] = [
+const ALIASES: [(&str, &[&str]); 21] = [
     ("chance", &["runtime", "chance"]),
     ("clock", &["runtime", "clock"]),
     ("desired", &["engine", "desired"]),
@@ -100,6 +101,7 @@ const ALIASES: [(&str, &[&str]); 20] = [
     ("grammar", &["core", "grammar"]),
     ("log_repeats", &["core", "log_repeats"]),
     ("name_rules", &["core", "name_rules"]),
+    ("notifications", &["notify"]),
     ("object", &["core", "object"]),
     ("observed", &["engine", "observed"]),
     ("plan", &["engine", "plan"]),

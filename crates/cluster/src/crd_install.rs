@@ -1,4 +1,4 @@
-//! Updates the CustomResourceDefinition of `Sync`, where the daemon may.
+//! Updates a CustomResourceDefinition of ours, where the daemon may.
 //!
 //! In: the definition that this program was built with.
 //! Out: how the cluster's definition compares with it, after an apply if necessary. If a Sync
@@ -17,8 +17,8 @@ use moorline_metrics::RequestClass;
 
 /// Field manager of the definition.
 const MANAGER: &str = "moorline-crd";
-/// Path of the definition.
-const PLACE: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/syncs.moorline.dev";
+/// Path of all definitions.
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 /// Parts that are compared.
 const PARTS: [&str; 2] = ["/spec/versions", "/spec/names/shortNames"];
 
@@ -39,7 +39,7 @@ pub enum CrdInstallResult {
     Unreadable(ApiError),
 }
 
-/// Updates the definition of `Sync` if it exists and is older.
+/// Updates a definition if it exists and is older.
 ///
 /// # Guarantees
 ///
@@ -54,8 +54,9 @@ pub enum CrdInstallResult {
 ///
 /// None: failures are variants of the result.
 pub async fn install_crd(cluster: &Cluster, own: &Value) -> CrdInstallResult {
-    let live = match cluster.0.wire.send(ApiRequest::new(RequestClass::Verify, "get", PLACE.to_owned())).await
-    {
+    let place = format!("{DEFINITIONS}/{}", own["metadata"]["name"].as_str().unwrap_or_default());
+    let read = ApiRequest::new(RequestClass::Verify, "get", place.clone());
+    let live = match cluster.0.wire.send(read).await {
         Ok(reply) => match reply.json::<Value>() {
             Ok(live) => live,
             Err(failure) => return CrdInstallResult::Unreadable(failure),
@@ -71,7 +72,7 @@ pub async fn install_crd(cluster: &Cluster, own: &Value) -> CrdInstallResult {
     if let Some(sync) = applying_sync(cluster, &live).await {
         return CrdInstallResult::AppliedBySync(sync);
     }
-    let uri = format!("{PLACE}?fieldManager={MANAGER}&force=true");
+    let uri = format!("{place}?fieldManager={MANAGER}&force=true");
     let call =
         ApiRequest::new(RequestClass::Object, "patch", uri).content(APPLY, own.to_string().into_bytes());
     match cluster.0.wire.send(call).await {

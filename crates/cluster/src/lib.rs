@@ -47,6 +47,7 @@ mod live_objects;
 mod lookups;
 mod manifests;
 mod notary;
+mod notifiers;
 mod object_requests;
 mod outage_log;
 mod pagination;
@@ -104,6 +105,7 @@ pub use heartbeat::{Heartbeat, LeaseState};
 pub use jitter::jitter;
 pub use kinds::{Kinds, ServedKind};
 pub use notary::Notary;
+pub use notifiers::{NotifierRequests, NotifierWatchEvent};
 pub use statuses::{StatusReads, WorkloadChildren};
 pub use syncs::{
     LatestSnapshot, LiveSync, SecretData, SyncRequests, SyncSnapshot, SyncWatchEvent, WatchGuard, version,
@@ -264,6 +266,11 @@ impl Cluster {
     /// Returns the requests about Syncs.
     pub fn syncs(&self) -> SyncRequests<'_> {
         SyncRequests(&self.0)
+    }
+
+    /// Returns the requests about Notifiers.
+    pub fn notifiers(&self) -> NotifierRequests<'_> {
+        NotifierRequests(&self.0)
     }
 
     /// Returns the discovery results of the API server.

@@ -364,6 +364,7 @@ impl HttpClient {
             etag: header(http::header::ETAG).map(str::to_owned),
             modified: header(http::header::LAST_MODIFIED).map(str::to_owned),
             content_digest: header(http::HeaderName::from_static(CONTENT_DIGEST)).map(str::to_owned),
+            retry_after: header(http::header::RETRY_AFTER).and_then(|value| value.trim().parse().ok()),
             link: header(http::header::LINK).map(str::to_owned),
             body: Box::new(answer.into_body().into_reader()),
         })

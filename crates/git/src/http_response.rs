@@ -19,6 +19,8 @@ pub(super) struct HttpResponse {
     pub(super) modified: Option<String>,
     /// The digest that a registry announces for a manifest.
     pub(super) content_digest: Option<String>,
+    /// Seconds after which the server may be asked again.
+    pub(super) retry_after: Option<u64>,
     /// Link to the next page.
     pub(super) link: Option<String>,
     pub(super) body: Box<dyn Read>,

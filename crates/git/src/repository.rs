@@ -189,6 +189,11 @@ impl Repositories {
         self.0.network.set_mirrors(mirrors);
     }
 
+    /// Returns the network that all clients share.
+    pub(super) fn network(&self) -> Arc<SharedNetwork> {
+        self.0.network.clone()
+    }
+
     /// Returns the shared memory budgets.
     pub fn memory(&self) -> &Memory {
         &self.0.memory

@@ -1,6 +1,6 @@
-//! Counts lines of the journal.
+//! Counts lines of the journal, and notifications.
 //!
-//! In: lines, and failures to write them. Out: the metrics about them.
+//! In: lines, failures to write them, and results of deliveries. Out: the metrics about them.
 
 use super::{Metrics, NONE};
 
@@ -14,5 +14,10 @@ impl Metrics {
     /// Records that the journal cannot be written.
     pub fn journal_failing(&self, failing: bool) {
         self.0.journal_failing.with_label_values(NONE).set(i64::from(failing));
+    }
+
+    /// Counts notifications with a result: told, given_up or dropped.
+    pub fn notifications(&self, result: &'static str, count: u64) {
+        self.0.notifications.with_label_values(&[result]).inc_by(count);
     }
 }

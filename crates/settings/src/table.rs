@@ -159,6 +159,8 @@ pub const TABLE: &[Setting] = &[
         log_level = given => given.one_of(&LEVELS)?, level => word(&LEVELS, *level)),
     row!("journal" "Places for one line of JSON for each change of an object: stdout, the absolute path of one file, or both; empty: no journal is written."
         journal = given => one_file(given.list(JOURNAL, |place| place == STDOUT || is_absolute(place))?)?, places => json!(places)),
+    row!("clusterName" "Name of the cluster in notifications: statuses of commits carry it, so that clusters do not overwrite each other's; empty: default."
+        cluster_name = given => given.optional(LABEL, is_dns_label)?, name => json!(name)),
     row!("instance" "Serves only the Syncs labelled moorline.dev/instance with this value; empty: those without the label."
         instance = given => given.optional(LABEL, is_dns_label)?, name => json!(name)),
     row!("keySecret" "Secret in the daemon's own namespace with the keys for proofs of ownership; empty: the name of the Lease with -key. Instances may share one."

@@ -46,10 +46,11 @@ pub(super) struct InstallValues<'a> {
     pub(super) sync: Option<(&'a str, Option<&'a str>)>,
 }
 
-/// Builds the objects: the namespace first, the definition second, the Sync last.
+/// Builds the objects: the namespace first, then the definitions, the Sync last.
 pub(super) fn build_objects(values: &InstallValues<'_>) -> anyhow::Result<Vec<Value>> {
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": values.namespace}});
-    let mut objects = vec![namespace, api::definition()?];
+    let mut objects = vec![namespace];
+    objects.extend(api::definitions()?);
     let (syncs, others): (Vec<Value>, _) = rendered()?.into_iter().partition(is_sync);
     let mut chosen: Vec<Value> =
         others.into_iter().chain(syncs).filter(|object| is_chosen(object, values)).collect();

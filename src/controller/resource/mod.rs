@@ -34,6 +34,7 @@ use super::spec::{ValidatedSpec, validate_within};
 use super::status::StatusRecorder;
 use super::status::board_entry::set_source;
 use super::status::log_lines::{LogSubject, Tone};
+use super::status::notifications::set_subject;
 use super::status::source_summary;
 use super::status::writer::write_statuses;
 use super::worker::repository_credentials::SecretPermission;
@@ -364,6 +365,7 @@ impl SyncWorker {
             version(value),
             status.unwrap_or_default(),
         );
+        set_subject(&self.resource_recorder, value);
         set_source(&self.resource_recorder, source_summary::of_resource(&self.name, value));
     }
 

@@ -17,6 +17,7 @@ use super::reconcile_result::ReconcileResult;
 use super::worker_event::WorkerEvent;
 use crate::api::{ConditionType, SyncName, SyncStatus};
 use crate::cluster::Cluster;
+use crate::controller::notifications::NotificationCenter;
 use crate::grammar;
 use crate::metrics::Metrics;
 use crate::object::ObjectId;
@@ -47,6 +48,8 @@ pub struct Reporting {
     pub(in crate::controller) lines: Lines,
     /// Budget of Kubernetes Events, by namespace.
     pub(in crate::controller) events: Allowances,
+    /// The Notifiers, and the way to them.
+    pub(in crate::controller) notifications: NotificationCenter,
 }
 
 impl Reporting {
@@ -55,9 +58,10 @@ impl Reporting {
         cluster: Cluster,
         (metrics, health, board): (Metrics, DaemonHealth, Board),
         (held_by, notebook): (Option<String>, Option<Arc<LeaseRecord>>),
+        notifications: NotificationCenter,
     ) -> Self {
         let (lines, events) = (Lines::new(), Allowances::new(EVENTS));
-        Self { cluster, metrics, health, board, held_by, notebook, lines, events }
+        Self { cluster, metrics, health, board, held_by, notebook, lines, events, notifications }
     }
 
     /// Logs and counts an event.

@@ -12,6 +12,7 @@ pub(crate) mod events;
 pub(crate) mod lease_record;
 pub(crate) mod log_lines;
 pub(crate) mod metrics_and_logs;
+pub(crate) mod notifications;
 pub(crate) mod reconcile_result;
 mod recorded_state;
 pub(crate) mod revision_change;
@@ -40,6 +41,7 @@ use crate::source::Revision;
 use board_entry::{BoardEntry, post};
 use event_queue::EventQueue;
 use metrics_and_logs::Reporting;
+use notifications::{Notifications, announce};
 use reconcile_result::ReconcileResult;
 use recorded_state::{Wrong, merge_changes, merge_result, merge_verified};
 use uncounted_changes::Uncounted;
@@ -111,6 +113,7 @@ struct StatusState {
     waiting: Vec<oneshot::Sender<()>>,
     /// Events about revisions, repairs and prunes that are not written yet.
     queue: EventQueue,
+    notifications: Notifications,
     /// Changes that no entry of the history counts yet.
     uncounted: Uncounted,
     /// The last commits with known author and subject.
@@ -376,7 +379,9 @@ impl StatusRecorder {
             now: now(),
         };
         let next = status(&state.persisted_status, &facts);
-        let next = Arc::new(state.completed(next));
+        let mut next = state.completed(next);
+        announce(self, &state, &mut next);
+        let next = Arc::new(next);
         post(self, &mut state, &next);
         self.0.reporting.show(&self.0.name, &next, state.current.as_ref());
         state.differing(next)

@@ -9,6 +9,7 @@ use super::change_summary::applied_note;
 use super::event_queue::Note;
 use super::events::{event, transition};
 use super::log_lines::{LogSubject, Tone};
+use super::notifications::{forget_written, offer_waiting, offered_again};
 use super::{MAX_DELAY, StatusRecorder};
 use crate::api::{Reason, SyncStatus};
 use crate::clock;
@@ -40,7 +41,9 @@ pub(crate) async fn write_statuses(recorder: &StatusRecorder) {
         }
         recorder.0.reporting.cluster.terms().wait_until_leading().await;
         say_news(recorder).await;
+        recorder.0.reporting.notifications.wait_until_known().await;
         let Some((uid, next)) = recorder.next_status() else {
+            offer_waiting(recorder);
             say_queued(recorder).await;
             notify_waiters(recorder);
             continue;
@@ -54,6 +57,7 @@ pub(crate) async fn write_statuses(recorder: &StatusRecorder) {
             Ok(version) => {
                 on_status_written(recorder, version, next);
                 notify_waiters(recorder);
+                offer_waiting(recorder);
                 recorder.0.reporting.lines.end_condition(&recorder.0.name, LogSubject::Status);
                 applied.into_iter().for_each(|note| recorder.lock().queue.add(note));
                 write_queued(recorder, &uid).await;
@@ -159,6 +163,7 @@ fn on_status_written(recorder: &StatusRecorder, version: u64, status: Arc<SyncSt
     state.latest = state.latest.max(version);
     state.persisted_status = status;
     state.uncounted.on_written();
+    forget_written(&mut state);
 }
 
 /// Returns the time to wait for an event that completes the current state.
@@ -167,7 +172,11 @@ fn pending(recorder: &StatusRecorder) -> Option<Duration> {
     let unread = state.unread.map(|until| until.saturating_duration_since(clock::now()));
     let is_pending = state.report.is_none() || state.pending.or(state.asked).is_some();
     let queued = state.queue.due(clock::now()).map(|due| due.max(CROWDED));
-    unread.filter(|left| !left.is_zero()).or(is_pending.then_some(MAX_DELAY)).or(queued)
+    unread
+        .filter(|left| !left.is_zero())
+        .or(is_pending.then_some(MAX_DELAY))
+        .or(queued)
+        .or(offered_again(&state))
 }
 
 /// Completes the tasks that wait for recorded data, once the status has it.

@@ -132,7 +132,7 @@ async fn may_send(
     let before = known.take();
     let Some(account) = account else { return Ok(()) };
     let is_own = sync.namespace == context.installation.namespace || context.installation.disk.is_some();
-    if is_own || hosts.is_some_and(|hosts| names(&hosts, host)) {
+    if is_own || hosts.is_some_and(|hosts| lists_host(&hosts, host)) {
         return Ok(());
     }
     if let Some(permission) = before.filter(|known| known.allows(account, secret, host)) {
@@ -160,7 +160,7 @@ fn not_allowed(sync: &SyncName, secret: &str, account: &str, host: &str) -> Reco
 }
 
 /// Returns true if the annotation lists a host: literally, or as `*.` and a parent domain.
-fn names(hosts: &str, host: &str) -> bool {
+pub(crate) fn lists_host(hosts: &str, host: &str) -> bool {
     let host = host.trim_start_matches('[').trim_end_matches(']').trim_end_matches('.');
     let is_it = |named: &str| match named.strip_prefix("*.") {
         Some(above) => host.strip_suffix(above).is_some_and(|front| front.len() > 1 && front.ends_with('.')),
@@ -190,7 +190,7 @@ mod tests {
             ("*", "git.example.com", false),
             ("", "git.example.com", false),
         ] {
-            assert_eq!(names(hosts, host), expect, "{hosts:?} {host}");
+            assert_eq!(lists_host(hosts, host), expect, "{hosts:?} {host}");
         }
     }
 }

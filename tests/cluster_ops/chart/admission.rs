@@ -133,6 +133,25 @@ async fn identities_are_judged_as_accounts(release: &Release, who: (&str, &str))
     }
 }
 
+/// The URL of a Notifier's service counts as that of a repository does.
+async fn notifiers_are_judged_by_their_service(release: &Release, who: (&str, &str)) {
+    for (url, allowed) in [("https://host/shop/hook", true), ("https://evil.example/hook", false)] {
+        let notifier = json!({
+            "apiVersion": "moorline.dev/v1alpha1", "kind": "Notifier", "metadata": {"name": "a"},
+            "spec": {"slack": {"url": url}, "on": ["Applied"]},
+        });
+        let request = http::Request::post(release.path("moorline.dev/v1alpha1", "notifiers?dryRun=All"))
+            .header("Content-Type", "application/json")
+            .header("Impersonate-User", who.0)
+            .header("Impersonate-Group", who.1)
+            .header("Impersonate-Group", "system:masters")
+            .body(notifier.to_string().into_bytes())
+            .expect("a literal request");
+        let answer = release.admin.request_text(request).await;
+        assert_eq!(answer.is_ok(), allowed, "{url}: {answer:?}");
+    }
+}
+
 /// Components that the Sync itself names must not lead out of its path, if paths are limited.
 async fn components_stay_below_the_path(release: &Release, bob: (&str, &str), alice: (&str, &str)) {
     for (who, url, path, account, component, allowed) in [
@@ -204,6 +223,7 @@ async fn a_sync_that_no_rule_allows_is_refused() {
     mounts_are_judged_as_repositories(&release, bob).await;
     identities_are_judged_as_accounts(&release, bob).await;
     components_stay_below_the_path(&release, bob, alice).await;
+    notifiers_are_judged_by_their_service(&release, bob).await;
     others_may_only_label(&release).await;
     release.helm(&["uninstall", "moorline"]).expect("it is uninstalled");
     until("the policy is in force no more", async || {
@@ -254,6 +274,11 @@ fn every_address_in_a_sync_is_judged() {
     ];
     assert_eq!(found, expect);
     let policy = super::programs::text("charts/moorline/templates/admission.yaml");
+    let definition = moorline::api::notifier_definition().expect("the definition");
+    let spec = &definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"];
+    let before = found.len();
+    addresses(spec, "object.spec", &mut found);
+    assert_eq!(found.len() - before, 8, "{found:?}");
     for field in found {
         let read = match field.strip_prefix("object.spec.source.mounts.") {
             Some(inner) => format!("mount.{inner}"),

@@ -330,13 +330,15 @@ fn kustomize_builds_what_is_in_config() {
 
 #[test]
 fn the_definition_in_the_chart_is_the_printed_one() {
-    let printed = Command::new(env!("CARGO_BIN_EXE_moorline")).arg("crd").output().expect("the binary runs");
-    let printed = String::from_utf8(printed.stdout).expect("YAML is text");
-    assert!(
-        printed == text("charts/moorline/crds/moorline.dev_syncs.yaml"),
-        "the chart's definition is not what the binary prints; update it with\n\n    \
-         cargo run -- crd > charts/moorline/crds/moorline.dev_syncs.yaml\n"
-    );
+    for kind in ["syncs", "notifiers"] {
+        let printed = Command::new(env!("CARGO_BIN_EXE_moorline")).args(["crd", kind]).output();
+        let printed = String::from_utf8(printed.expect("the binary runs").stdout).expect("YAML is text");
+        let file = format!("charts/moorline/crds/moorline.dev_{kind}.yaml");
+        assert!(
+            printed == text(&file),
+            "the chart's definition is not what the binary prints; update it with\n\n    cargo run -- crd {kind} > {file}\n"
+        );
+    }
 }
 
 #[test]

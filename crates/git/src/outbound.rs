@@ -1,0 +1,91 @@
+//! Requests to services that are no repositories, such as a chat, under the same host policy.
+//!
+//! In: a request that somebody else has built, and certificate authorities.
+//! Out: the status and the first bytes of the answer. No redirect is followed. An address within the
+//! daemon's own network is contacted only if the operator lists it.
+
+use std::io::Read as _;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use moorline_identity::{ExchangeRequest, Method};
+use ureq::http;
+
+use super::credentials::{Credentials, Sensitive};
+use super::error::Error;
+use super::http::{HttpClient, SharedNetwork};
+use super::repository::Repositories;
+use crate::resolver::{AddressScope, host_and_port};
+
+/// Maximum number of bytes of an answer that are read.
+const MAX_ANSWER: u64 = 4096;
+
+/// Client for services; cheap to clone.
+#[derive(Debug, Clone)]
+pub struct OutboundClient(Arc<SharedNetwork>);
+
+/// Answer of a service.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OutboundAnswer {
+    /// The HTTP status.
+    pub status: u16,
+    /// The pause that the service asks for.
+    pub retry_after: Option<Duration>,
+    /// The first bytes of the body; empty if they cannot be read.
+    pub body: Vec<u8>,
+}
+
+impl OutboundClient {
+    /// Creates a client with the proxy, the authorities and the host policy of the repositories.
+    pub fn new(repositories: &Repositories) -> Self {
+        Self(repositories.network())
+    }
+
+    /// Sends a request, on this thread.
+    ///
+    /// # Guarantees
+    ///
+    /// One request, which ends by `by`.
+    ///
+    /// # Cancellation
+    ///
+    /// It cannot be cancelled.
+    ///
+    /// # Errors
+    ///
+    /// An [`Error`] if there is no answer; any answer is a success.
+    pub fn send(
+        &self,
+        request: &ExchangeRequest,
+        authorities: Option<Vec<u8>>,
+        by: Instant,
+    ) -> Result<OutboundAnswer, Error> {
+        let uri: http::Uri = request.url.parse().map_err(|_| bad(""))?;
+        let (host, port) = host_and_port(&uri).ok_or_else(|| bad(""))?;
+        let server = if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
+        let trust = Credentials { authorities: authorities.map(Sensitive::new), ..Credentials::default() };
+        let client = HttpClient::reaching(AddressScope::PublicOrListed, host, &trust, &self.0)?;
+        let mut built = match request.method {
+            Method::Get => http::Request::get(&uri),
+            Method::Post => http::Request::post(&uri),
+        };
+        for (name, value) in &request.headers {
+            let mut value = http::HeaderValue::from_str(value.as_str()).map_err(|_| bad(&server))?;
+            value.set_sensitive(true);
+            built = built.header(*name, value);
+        }
+        let answer = match request.method {
+            Method::Get => client.send(built.body(()), server, None, by)?,
+            Method::Post => client.send(built.body(request.body.as_str().as_bytes()), server, None, by)?,
+        };
+        let (status, retry_after) = (answer.status, answer.retry_after);
+        let mut body = Vec::new();
+        // The status says everything that has to be known.
+        let _ = answer.body.take(MAX_ANSWER).read_to_end(&mut body);
+        Ok(OutboundAnswer { status, retry_after: retry_after.map(Duration::from_secs), body })
+    }
+}
+
+fn bad(server: &str) -> Error {
+    Error::InvalidResponse { server: server.into(), what: "the request cannot be sent" }
+}

@@ -1,0 +1,26 @@
+//! The commit status API of GitHub.
+//!
+//! In: the URL of the API, a [`CommitStatus`], and a token that may write statuses.
+//! Out: the request.
+
+use moorline_identity::{ExchangeRequest, SecretText};
+use serde_json::json;
+
+use crate::commit_status::{CommitState, CommitStatus};
+use crate::request::post_json;
+
+/// Returns the request that sets a status.
+pub fn github_status(api: &str, status: &CommitStatus, token: &SecretText) -> ExchangeRequest {
+    let state = match status.state {
+        CommitState::Pending => "pending",
+        CommitState::Success => "success",
+        CommitState::Failure => "failure",
+    };
+    let url = format!("{}/repos/{}/statuses/{}", api.trim_end_matches('/'), status.repository, status.commit);
+    let body = json!({"state": state, "context": status.context, "description": status.description});
+    let headers = vec![
+        ("authorization", SecretText::new(format!("Bearer {}", token.as_str()))),
+        ("x-github-api-version", "2022-11-28".into()),
+    ];
+    post_json(url, "application/vnd.github+json", headers, &body)
+}

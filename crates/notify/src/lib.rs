@@ -1,0 +1,44 @@
+//! Notifications about transitions of Syncs, as values.
+//!
+//! In: the status of a Sync that was written last, the next one, and the Notifiers.
+//! Out: the records of what is to be told, a part of the next status (`records.rs` over
+//! `transitions.rs` and `selection.rs`), and for a record the request of a service (`request.rs` over
+//! a module for each service). `retry.rs` decides when a delivery is tried again.
+//!
+//! A record is written in the same write as its transition and before anything is sent. So nothing
+//! is lost when the daemon ends at any moment, and a repeated notification has the id of the first.
+#![doc = include_str!("../README.md")]
+#![warn(unreachable_pub)]
+// Nothing panics on input; tests may.
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
+
+mod alertmanager;
+mod cloud_events;
+mod commit_status;
+mod gitea;
+mod github;
+mod gitlab;
+mod records;
+mod repository;
+mod request;
+mod retry;
+mod selection;
+mod slack;
+mod subject;
+mod teams;
+mod text;
+mod transitions;
+mod webhook;
+
+pub use commit_status::{CommitState, CommitStatus};
+pub use gitea::gitea_status;
+pub use github::github_status;
+pub use gitlab::gitlab_status;
+pub use records::{MAX_RECORDS, MAX_WAITING, ToldRecord, advance, waiting};
+pub use repository::HostedRepository;
+pub use request::{RequestError, ServiceSecret, build_request, needed_host, read_answer};
+pub use retry::{DeliveryResult, NextAttempt, RETRY_END, decide_retry};
+pub use selection::{CompiledNotifier, Service};
+pub use subject::Subject;
+pub use transitions::{Occurrence, detect};

@@ -1,0 +1,160 @@
+//! The records of notifications in a status.
+//!
+//! In: the status that was written last, the next one, the Notifiers, and what was told meanwhile.
+//! Out: the next status with its records. A record begins as Waiting, in the write that its
+//! transition makes anyway; it is Told, or GivenUp, in a later one.
+//!
+//! Of each Notifier the status keeps what waits, the last that was told, and with `spec.throttle` the
+//! last of each transition within that time.
+
+use std::sync::Arc;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use moorline_api::{NotificationRecord, NotificationState, SyncStatus, Transition};
+use sha2::{Digest, Sha256};
+
+use crate::selection::CompiledNotifier;
+use crate::subject::Subject;
+use crate::transitions::{Occurrence, detect};
+
+/// Maximum number of records of one Notifier that wait; beyond it the oldest is given up.
+pub const MAX_WAITING: usize = 16;
+/// Maximum number of records of a status.
+pub const MAX_RECORDS: usize = 128;
+/// Number of bytes of the hash that is the id.
+const ID_BYTES: usize = 16;
+
+/// Result of a delivery.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToldRecord {
+    /// The Notifier, as namespace/name.
+    pub notifier: Box<str>,
+    /// The id of the record.
+    pub id: Box<str>,
+    /// False if it is not tried any more.
+    pub is_told: bool,
+}
+
+/// Adds what is to be told to the next status, and marks what was told; returns the number of
+/// records that were given up for want of room.
+pub fn advance(
+    subject: &Subject,
+    notifiers: &[Arc<CompiledNotifier>],
+    prev: &SyncStatus,
+    next: &mut SyncStatus,
+    told: &[ToldRecord],
+    now: &Time,
+) -> usize {
+    let own: Vec<&CompiledNotifier> =
+        notifiers.iter().map(|notifier| &**notifier).filter(|notifier| notifier.selects(subject)).collect();
+    if own.is_empty() {
+        (next.notifications, next.announced) = (Vec::new(), None);
+        return 0;
+    }
+    let (announced, occurrences) = detect(prev, next);
+    next.announced = Some(announced);
+    let mut records = prev.notifications.clone();
+    for record in &mut records {
+        let is_it = |told: &&ToldRecord| *told.id == *record.id && *told.notifier == *record.notifier;
+        let ended = told.iter().find(is_it).filter(|_| record.state == NotificationState::Waiting);
+        if let Some(ended) = ended {
+            let state = if ended.is_told { NotificationState::Told } else { NotificationState::GivenUp };
+            (record.state, record.details) = (state, None);
+        }
+    }
+    for (occurrence, notifier) in occurrences.iter().flat_map(|it| own.iter().map(move |own| (it, own))) {
+        let is_wanted = notifier.is_on(occurrence.transition)
+            && !is_throttled(notifier, occurrence.transition, &records, now)
+            && notifier.passes(subject, occurrence.transition, &occurrence.details);
+        if is_wanted {
+            records.push(new_record(subject, notifier, occurrence, now));
+        }
+    }
+    let dropped = own.iter().map(|notifier| bound(notifier, &mut records, now)).sum();
+    records.retain(|record| own.iter().any(|notifier| notifier.key() == record.notifier));
+    let surplus = records.len().saturating_sub(MAX_RECORDS);
+    next.notifications = records.split_off(surplus);
+    dropped
+}
+
+/// Returns the records that are still to be told, the oldest first.
+pub fn waiting(status: &SyncStatus) -> impl Iterator<Item = &NotificationRecord> {
+    status.notifications.iter().filter(|record| record.state == NotificationState::Waiting)
+}
+
+fn new_record(
+    subject: &Subject,
+    notifier: &CompiledNotifier,
+    occurrence: &Occurrence,
+    now: &Time,
+) -> NotificationRecord {
+    let time = if occurrence.repeats { now.0.to_string() } else { String::new() };
+    let transition = occurrence.transition.to_string();
+    let (revision, digest) = (&occurrence.details.revision, &occurrence.details.digest);
+    NotificationRecord {
+        notifier: notifier.key(),
+        id: id(&[&subject.uid, &transition, revision, digest, &notifier.uid, &time]),
+        transition: occurrence.transition,
+        time: now.clone(),
+        state: NotificationState::Waiting,
+        details: Some(occurrence.details.clone()),
+    }
+}
+
+/// Returns the id of these parts, with the length of each before it.
+fn id(parts: &[&str]) -> String {
+    let mut hash = Sha256::new();
+    for part in parts {
+        hash.update((part.len() as u64).to_be_bytes());
+        hash.update(part.as_bytes());
+    }
+    hash.finalize()[..ID_BYTES].iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
+}
+
+/// True if the transition was told, or is to be told, within the time of the throttle.
+fn is_throttled(
+    notifier: &CompiledNotifier,
+    transition: Transition,
+    records: &[NotificationRecord],
+    now: &Time,
+) -> bool {
+    let key = notifier.key();
+    let is_same = |record: &NotificationRecord| record.notifier == key && record.transition == transition;
+    records.iter().any(|record| is_same(record) && is_recent(notifier, record, now))
+}
+
+fn is_recent(notifier: &CompiledNotifier, record: &NotificationRecord, now: &Time) -> bool {
+    let age = now.0.duration_since(record.time.0);
+    notifier.throttle().is_some_and(|throttle| !age.is_negative() && age.unsigned_abs() < throttle)
+}
+
+/// Removes records of a Notifier that nobody needs; returns how many of them waited.
+fn bound(notifier: &CompiledNotifier, records: &mut Vec<NotificationRecord>, now: &Time) -> usize {
+    let key = notifier.key();
+    let is_waiting =
+        |record: &NotificationRecord| record.notifier == key && record.state == NotificationState::Waiting;
+    let surplus = records.iter().filter(|record| is_waiting(record)).count().saturating_sub(MAX_WAITING);
+    let mut left = surplus;
+    records.retain(|record| {
+        let drops = left > 0 && is_waiting(record);
+        left -= usize::from(drops);
+        !drops
+    });
+    let (mut seen, mut has_last) = (Vec::new(), false);
+    let mut kept: Vec<NotificationRecord> = Vec::with_capacity(records.len());
+    for record in records.drain(..).rev() {
+        let is_ended = record.notifier == key && record.state != NotificationState::Waiting;
+        let is_newest = !seen.contains(&record.transition) && is_recent(notifier, &record, now);
+        let keeps = !is_ended || !has_last || is_newest;
+        if is_ended {
+            has_last = true;
+            seen.push(record.transition);
+        }
+        if keeps {
+            kept.push(record);
+        }
+    }
+    kept.reverse();
+    *records = kept;
+    surplus
+}

@@ -1,0 +1,268 @@
+//! Finds the transitions of a Sync from the status that was written last to the next one.
+//!
+//! In: two statuses, and in the first one the state that Notifiers know.
+//! Out: [`Occurrence`]s, and the state that they know afterwards. Only a revision that changed objects
+//! is Applied and Healthy: a commit elsewhere in the repository says nothing about this Sync. A
+//! failure is told once, however often its retries report progress in between.
+
+use moorline_api::{
+    AnnouncedState, ChangeCounts, ConditionType, Reason, Revisions, SyncStatus, Transition, TransitionDetails,
+};
+
+/// Maximum number of characters of a message.
+const MAX_MESSAGE: usize = 500;
+
+/// A transition that happened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Occurrence {
+    /// The transition.
+    pub transition: Transition,
+    /// Its details.
+    pub details: TransitionDetails,
+    /// True if it can happen again with the same details: then its time is part of its id.
+    pub repeats: bool,
+}
+
+/// Returns the transitions, and the state that is known after them.
+pub fn detect(prev: &SyncStatus, next: &SyncStatus) -> (AnnouncedState, Vec<Occurrence>) {
+    let mut state = prev.announced.clone().unwrap_or_else(|| known_before(prev));
+    let mut found = Vec::new();
+    found.extend(rolled_back(prev, next));
+    found.extend(failed(&mut state, next));
+    found.extend(applied(&mut state, prev, next));
+    found.extend(healthy(&mut state, next));
+    found.extend(degraded(&mut state, next));
+    found.extend(prune_held(prev, next));
+    found.extend(drift_repaired(prev, next));
+    found.extend(recovered(&mut state, next));
+    (state, found)
+}
+
+/// Returns the state of a Sync that had no Notifier until now: everything before is known.
+fn known_before(prev: &SyncStatus) -> AnnouncedState {
+    let revision = revisions(prev);
+    let applied = revision.applied.clone().unwrap_or_default();
+    let rendered = prev.render_digest.clone().filter(|_| revision.attempted == revision.applied);
+    AnnouncedState {
+        healthy: !applied.is_empty() && revision.healthy.as_ref() == Some(&applied),
+        digest: revision.applied_digest.clone().or(rendered).unwrap_or_default(),
+        failed: failure(prev).unwrap_or_default(),
+        degraded: if is_degraded(prev) { applied.clone() } else { String::new() },
+        revision: applied,
+    }
+}
+
+fn revisions(status: &SyncStatus) -> Revisions {
+    status.revision.clone().unwrap_or_default()
+}
+
+fn applied(state: &mut AnnouncedState, prev: &SyncStatus, next: &SyncStatus) -> Option<Occurrence> {
+    let (before, now) = (revisions(prev), revisions(next));
+    let (applied, digest) = (now.applied?, now.applied_digest.unwrap_or_default());
+    let is_new = before.applied.as_ref() != Some(&applied);
+    // A set without a recorded digest may be another one.
+    let is_other = digest.is_empty() || state.digest != digest;
+    if is_new || !digest.is_empty() {
+        state.digest.clone_from(&digest);
+    }
+    if !is_new || !is_other {
+        return None;
+    }
+    let was_there = prev.history.iter().skip(1).any(|entry| entry.revision == applied);
+    let previous = std::mem::replace(&mut state.revision, applied.clone());
+    state.healthy = false;
+    let details =
+        TransitionDetails { digest, previous_revision: previous, ..details(next, applied, Reason::Applied) };
+    Some(Occurrence { transition: Transition::Applied, details, repeats: was_there })
+}
+
+fn healthy(state: &mut AnnouncedState, next: &SyncStatus) -> Option<Occurrence> {
+    let now = revisions(next);
+    let is_whole = now.healthy.is_some() && now.healthy == now.applied;
+    if state.healthy || state.revision.is_empty() || !is_whole {
+        return None;
+    }
+    state.healthy = true;
+    let details = TransitionDetails {
+        digest: state.digest.clone(),
+        ..details(next, state.revision.clone(), Reason::Healthy)
+    };
+    Some(Occurrence { transition: Transition::Healthy, details, repeats: false })
+}
+
+fn failed(state: &mut AnnouncedState, next: &SyncStatus) -> Option<Occurrence> {
+    let failure = failure(next).filter(|failure| *failure != state.failed)?;
+    let (reason, revision) = failure.split_once(' ').unwrap_or((&failure, ""));
+    let message = condition(next, ConditionType::Ready).map(|it| it.message.as_str()).unwrap_or_default();
+    let details = TransitionDetails {
+        reason: reason.to_owned(),
+        message: shortened(message),
+        previous_revision: revisions(next).applied.unwrap_or_default(),
+        ..details(next, revision.to_owned(), Reason::ApplyFailed)
+    };
+    state.failed = failure;
+    Some(Occurrence { transition: Transition::Failed, details, repeats: true })
+}
+
+fn degraded(state: &mut AnnouncedState, next: &SyncStatus) -> Option<Occurrence> {
+    let applied = revisions(next).applied.unwrap_or_default();
+    if !is_degraded(next) || state.degraded == applied && !applied.is_empty() {
+        return None;
+    }
+    let message = condition(next, ConditionType::Healthy).map(|it| it.message.as_str()).unwrap_or_default();
+    let details = TransitionDetails {
+        message: shortened(message),
+        digest: state.digest.clone(),
+        ..details(next, applied.clone(), Reason::Degraded)
+    };
+    state.degraded = if applied.is_empty() { "-".to_owned() } else { applied };
+    Some(Occurrence { transition: Transition::Degraded, details, repeats: true })
+}
+
+fn prune_held(prev: &SyncStatus, next: &SyncStatus) -> Option<Occurrence> {
+    let waits = next.approval.as_ref()?;
+    if prev.approval.as_ref().is_some_and(|before| before.hash == waits.hash) {
+        return None;
+    }
+    let revision = revisions(next).attempted.unwrap_or_default();
+    let message = format!("{} objects wait for the approval {} of their deletion", waits.objects, waits.hash);
+    let details = TransitionDetails {
+        message,
+        digest: waits.hash.clone(),
+        ..details(next, revision, Reason::PruneHeld)
+    };
+    Some(Occurrence { transition: Transition::PruneHeld, details, repeats: true })
+}
+
+fn rolled_back(prev: &SyncStatus, next: &SyncStatus) -> Option<Occurrence> {
+    let (before, now) = (revisions(prev), revisions(next));
+    let chosen = |of: &Revisions| of.chosen.as_ref().map(|chosen| chosen.revision.clone());
+    if let Some(held) = now.chosen.as_ref().filter(|_| chosen(&now) != chosen(&before)) {
+        let newest = now.seen.clone().or_else(|| before.applied.clone()).unwrap_or_default();
+        let by = if held.by.is_empty() { String::new() } else { format!(" by {}", held.by) };
+        let why = if held.reason.is_empty() { String::new() } else { format!(": {}", held.reason) };
+        let details = TransitionDetails {
+            previous_revision: held.revision.clone(),
+            message: shortened(&format!("held at {}{by}{why}", held.revision)),
+            ..details(next, newest, Reason::RevisionHeld)
+        };
+        return Some(Occurrence { transition: Transition::RolledBack, details, repeats: true });
+    }
+    let rejected = now.rejected.clone().filter(|_| now.rejected != before.rejected)?;
+    let why = next.history.iter().find(|entry| entry.revision == rejected).map(|entry| &*entry.message);
+    let details = TransitionDetails {
+        previous_revision: now.held.map(|held| held.revision).or(before.healthy).unwrap_or_default(),
+        message: shortened(why.unwrap_or_default()),
+        ..details(next, rejected, Reason::RolledBack)
+    };
+    Some(Occurrence { transition: Transition::RolledBack, details, repeats: false })
+}
+
+fn drift_repaired(prev: &SyncStatus, next: &SyncStatus) -> Option<Occurrence> {
+    let of = |status: &SyncStatus, revision: &str| -> i64 {
+        let entries = status.history.iter().filter(|entry| entry.revision == revision);
+        entries.map(|entry| entry.changes.repaired).sum()
+    };
+    let entry = next
+        .history
+        .iter()
+        .find(|entry| entry.changes.repaired > 0 && of(next, &entry.revision) > of(prev, &entry.revision))?;
+    let repaired = of(next, &entry.revision) - of(prev, &entry.revision);
+    let objects = if repaired == 1 { "object" } else { "objects" };
+    let details = TransitionDetails {
+        reason: "DriftRepaired".to_owned(),
+        message: format!("{repaired} {objects} repaired after others had changed them"),
+        changes: ChangeCounts { repaired, ..ChangeCounts::default() },
+        ..details(next, entry.revision.clone(), Reason::Applied)
+    };
+    Some(Occurrence { transition: Transition::DriftRepaired, details, repeats: true })
+}
+
+fn recovered(state: &mut AnnouncedState, next: &SyncStatus) -> Option<Occurrence> {
+    let is = |type_, expect: &str| condition(next, type_).is_some_and(|it| it.status == expect);
+    let is_well = is(ConditionType::Ready, "True") && !is_degraded(next);
+    let is_sure = state.degraded.is_empty() || is(ConditionType::Healthy, "True");
+    if state.failed.is_empty() && state.degraded.is_empty() || !is_well || !is_sure {
+        return None;
+    }
+    let was = if state.degraded.is_empty() { "Failed" } else { "Degraded" };
+    (state.failed, state.degraded) = Default::default();
+    let revision = revisions(next).applied.unwrap_or_default();
+    let details = TransitionDetails {
+        reason: "Recovered".to_owned(),
+        message: format!("it was {was}"),
+        digest: state.digest.clone(),
+        ..details(next, revision, Reason::Healthy)
+    };
+    Some(Occurrence { transition: Transition::Recovered, details, repeats: true })
+}
+
+/// Returns the details that every transition has.
+fn details(next: &SyncStatus, revision: String, reason: Reason) -> TransitionDetails {
+    let entry = next.history.iter().find(|entry| entry.revision == revision);
+    TransitionDetails {
+        message: entry.map(|entry| shortened(&entry.subject)).unwrap_or_default(),
+        changes: entry.map(|entry| entry.changes).unwrap_or_default(),
+        objects: next.objects.map(|objects| objects.desired).unwrap_or_default(),
+        reason: reason.to_string(),
+        revision,
+        ..TransitionDetails::default()
+    }
+}
+
+/// Returns reason and revision of a failure, if there is one.
+fn failure(status: &SyncStatus) -> Option<String> {
+    let ready = condition(status, ConditionType::Ready).filter(|ready| ready.status == "False")?;
+    let fails = match Reason::parse(&ready.reason) {
+        // A reason of rendering or of the repository.
+        None => true,
+        Some(reason) => match reason {
+            Reason::SpecInvalid
+            | Reason::ManifestInvalid
+            | Reason::ApplyFailed
+            | Reason::ServiceAccountRequired
+            | Reason::DependencyCycle
+            | Reason::RightsMissing
+            | Reason::Contested => true,
+            Reason::Applied
+            | Reason::Progressing
+            | Reason::Suspended
+            | Reason::Deleting
+            | Reason::DeletionHeld
+            | Reason::ObjectsHeld
+            | Reason::PruneHeld
+            | Reason::HeldByOther
+            | Reason::DependencyNotReady
+            | Reason::Healthy
+            | Reason::Degraded
+            | Reason::HealthUnknown
+            | Reason::RolledBack
+            | Reason::RevisionHeld
+            | Reason::FieldsDiffer => false,
+        },
+    };
+    let revision = revisions(status);
+    let about = revision.attempted.or(revision.seen).unwrap_or_default();
+    fails.then(|| format!("{} {about}", ready.reason))
+}
+
+fn is_degraded(status: &SyncStatus) -> bool {
+    condition(status, ConditionType::Healthy)
+        .is_some_and(|it| it.status == "False" && Reason::parse(&it.reason) == Some(Reason::Degraded))
+}
+
+fn condition(
+    status: &SyncStatus,
+    type_: ConditionType,
+) -> Option<&k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition> {
+    let type_ = type_.to_string();
+    status.conditions.iter().find(|condition| condition.type_ == type_)
+}
+
+fn shortened(text: &str) -> String {
+    let text = moorline_core::sanitize::sanitize(text);
+    match text.char_indices().nth(MAX_MESSAGE) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}

@@ -1,0 +1,167 @@
+//! Delivers records: each with retries and an end, a few of one Notifier at a time.
+//!
+//! In: offered records. Out: requests, and the result of each record for its Sync.
+//!
+//! A Sync offers one record of a Notifier at a time, so the order of its transitions is kept. A
+//! receiver that hangs holds its own turns, until the deadline of its requests.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{Semaphore, mpsc};
+use tokio::task::JoinSet;
+
+use super::super::Context;
+use super::super::status::notifications::{record_told, withdraw_offer};
+use super::Delivery;
+use super::notifier_status::{NotifierState, report_state};
+use super::service_secret::{SecretContent, read_service_secret};
+use crate::chance::spawn_blocking_deterministic;
+use crate::clock;
+use crate::notifications::{
+    CompiledNotifier, DeliveryResult, NextAttempt, RequestError, ToldRecord, build_request, decide_retry,
+    read_answer,
+};
+use crate::source::OutboundClient;
+
+/// Deadline of a request.
+const DEADLINE: Duration = Duration::from_secs(10);
+/// Most requests to one Notifier at a time.
+const MAX_TURNS: usize = 8;
+/// Most open records of one Notifier; further ones wait in the statuses.
+const MAX_OPEN: usize = 1024;
+/// Most open records of a daemon.
+const MAX_OPEN_IN_ALL: usize = 8192;
+/// Attempts after which the Notifier reports the problem.
+const PATIENCE: u32 = 3;
+
+/// The records of one Notifier.
+struct Lane {
+    turns: Semaphore,
+    open: Arc<Semaphore>,
+    /// True while its status reports a problem.
+    is_troubled: Mutex<bool>,
+}
+
+/// Delivers what is offered, without end.
+pub(super) async fn run_deliveries(context: &Arc<Context>, mut offered: mpsc::Receiver<Delivery>) {
+    let client = OutboundClient::new(&context.sources.repositories);
+    let (mut lanes, mut tasks) = (HashMap::<Box<str>, Arc<Lane>>::new(), JoinSet::new());
+    loop {
+        tokio::select! {
+            delivery = offered.recv(), if tasks.len() < MAX_OPEN_IN_ALL => {
+                let Some(delivery) = delivery else { return };
+                lanes.retain(|key, _| context.reporting.notifications.current(key).is_some());
+                let lane = lanes.entry(delivery.notifier.clone()).or_insert_with(|| {
+                    let (turns, open) = (Semaphore::new(MAX_TURNS), Arc::new(Semaphore::new(MAX_OPEN)));
+                    Arc::new(Lane { turns, open, is_troubled: Mutex::new(false) })
+                });
+                let Ok(place) = lane.open.clone().try_acquire_owned() else {
+                    withdraw_offer(&delivery.recorder, &delivery.notifier, &delivery.record.id);
+                    continue;
+                };
+                let (context, client, lane) = (context.clone(), client.clone(), lane.clone());
+                tasks.spawn(async move {
+                    deliver(&context, &client, &lane, &delivery).await;
+                    drop(place);
+                });
+            }
+            _ = tasks.join_next(), if !tasks.is_empty() => {}
+        }
+    }
+}
+
+/// Delivers one record, with retries.
+async fn deliver(context: &Arc<Context>, client: &OutboundClient, lane: &Lane, delivery: &Delivery) {
+    let (begun, mut attempt) = (clock::now(), 1);
+    loop {
+        context.cluster.terms().wait_until_leading().await;
+        let Some(notifier) = context.reporting.notifications.current(&delivery.notifier) else {
+            // Its records leave the status with it.
+            return withdraw_offer(&delivery.recorder, &delivery.notifier, &delivery.record.id);
+        };
+        let (result, problem) = {
+            let Ok(_turn) = lane.turns.acquire().await else { return };
+            try_once(context, client, &notifier, delivery).await
+        };
+        let next = decide_retry(result, attempt, clock::since(begun), crate::controller::chance());
+        let is_reported = attempt >= PATIENCE || next == NextAttempt::GiveUp;
+        let troubled = if is_reported { Some(problem.as_str()) } else { None };
+        if next == NextAttempt::Done {
+            report_trouble(context, lane, &notifier, None).await;
+        } else if troubled.is_some() {
+            report_trouble(context, lane, &notifier, troubled).await;
+        }
+        match next {
+            NextAttempt::After(pause) => tokio::time::sleep(pause).await,
+            NextAttempt::Done | NextAttempt::GiveUp => {
+                let is_told = next == NextAttempt::Done;
+                context.reporting.metrics.notifications(if is_told { "told" } else { "given_up" }, 1);
+                let (notifier, id) = (delivery.notifier.clone(), delivery.record.id.as_str().into());
+                return record_told(&delivery.recorder, ToldRecord { notifier, id, is_told });
+            }
+        }
+        attempt += 1;
+    }
+}
+
+/// Sends the request of a record once; returns the result, and the problem for people.
+async fn try_once(
+    context: &Arc<Context>,
+    client: &OutboundClient,
+    notifier: &Arc<CompiledNotifier>,
+    delivery: &Delivery,
+) -> (DeliveryResult, String) {
+    let SecretContent { service, authorities } = match read_service_secret(context, notifier).await {
+        Ok(content) => content,
+        Err(problem) => return (DeliveryResult::Denied, problem),
+    };
+    let request = match build_request(notifier, &delivery.subject, &delivery.record, &service) {
+        Ok(request) => request,
+        Err(error @ RequestError::NoCommit) => return (DeliveryResult::Refused, error.to_string()),
+        Err(error) => return (DeliveryResult::Denied, error.to_string()),
+    };
+    let client = client.clone();
+    let by = clock::now() + DEADLINE;
+    let sent = spawn_blocking_deterministic(move || client.send(&request, authorities, by)).await;
+    let (result, problem) = match sent {
+        Ok(Ok(answer)) => {
+            let result = DeliveryResult::of_status(answer.status, answer.retry_after);
+            let result = read_answer(notifier.service, result, &answer.body);
+            (result, format!("{} answers with status {}", notifier.service.as_str(), answer.status))
+        }
+        Ok(Err(error)) => (DeliveryResult::Unavailable { retry_after: None }, error.to_string()),
+        Err(_) => {
+            (DeliveryResult::Unavailable { retry_after: None }, "the request was interrupted".to_owned())
+        }
+    };
+    let (sync, id, transition) = (delivery.recorder.name(), &*delivery.record.id, delivery.record.transition);
+    match result {
+        DeliveryResult::Accepted => {
+            tracing::debug!(%sync, notifier = &*delivery.notifier, id, %transition, "told");
+        }
+        _ => tracing::debug!(%sync, notifier = &*delivery.notifier, id, %transition, problem, "not told"),
+    }
+    (result, problem)
+}
+
+/// Reports a problem of the service in the status of the Notifier, or its end; each once.
+async fn report_trouble(context: &Context, lane: &Lane, notifier: &CompiledNotifier, problem: Option<&str>) {
+    {
+        let mut is_troubled = lane.is_troubled.lock().unwrap_or_else(PoisonError::into_inner);
+        if *is_troubled == problem.is_some() {
+            return;
+        }
+        *is_troubled = problem.is_some();
+    }
+    let state = match problem {
+        None => NotifierState::Ready,
+        Some(problem) => {
+            tracing::warn!(notifier = notifier.key(), problem, "notifications are not taken");
+            NotifierState::NotTold(problem.to_owned())
+        }
+    };
+    let id = [notifier.namespace.clone(), notifier.name.clone(), notifier.uid.clone()];
+    report_state(context, &id, notifier.generation, state).await;
+}

@@ -1,0 +1,114 @@
+//! Tells services about transitions of Syncs.
+//!
+//! In: Notifiers, from a watch (`notifier_watch.rs`), and records that stand in the status of a Sync
+//! (`status/notifications.rs` offers them).
+//! Out: requests to services (`delivery.rs`), and their results, for the next status. The decisions
+//! are in `moorline-notify`. An offer never waits: a record that finds no room stays in the status,
+//! and is offered again.
+
+mod delivery;
+mod notifier_status;
+mod notifier_watch;
+mod service_secret;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{mpsc, watch};
+
+use super::Context;
+use super::status::StatusRecorder;
+use crate::api::NotificationRecord;
+use crate::notifications::{CompiledNotifier, Subject};
+use delivery::run_deliveries;
+use notifier_watch::keep_notifiers;
+
+/// Most records that are offered and not taken up yet.
+const MAX_OFFERED: usize = 1024;
+/// Longest time for which a status waits for the list of Notifiers.
+const KNOWN_WITHIN: Duration = Duration::from_secs(10);
+/// Name of a cluster without a name.
+const UNNAMED: &str = "default";
+
+/// The Notifiers of a daemon, and the way to them.
+pub(crate) struct NotificationCenter {
+    /// The name of the cluster.
+    pub(crate) cluster_name: Box<str>,
+    known: watch::Sender<KnownNotifiers>,
+    offered: Mutex<Option<mpsc::Sender<Delivery>>>,
+}
+
+/// The Notifiers, by namespace and name.
+#[derive(Default)]
+struct KnownNotifiers {
+    /// False until the first list is complete.
+    is_complete: bool,
+    /// True once the list came too late: no status waits for it any more.
+    is_late: bool,
+    sound: BTreeMap<Box<str>, Arc<CompiledNotifier>>,
+}
+
+/// A record that is to be told.
+pub(crate) struct Delivery {
+    /// The Notifier, as namespace/name.
+    pub(crate) notifier: Box<str>,
+    pub(crate) subject: Arc<Subject>,
+    pub(crate) record: NotificationRecord,
+    /// Receives the result.
+    pub(crate) recorder: StatusRecorder,
+}
+
+impl NotificationCenter {
+    /// Creates a center without Notifiers.
+    pub(crate) fn new(cluster_name: Option<&str>) -> Self {
+        let known = KnownNotifiers { is_complete: true, ..KnownNotifiers::default() };
+        let cluster_name = cluster_name.unwrap_or(UNNAMED).into();
+        Self { cluster_name, known: watch::Sender::new(known), offered: Mutex::default() }
+    }
+
+    /// Waits until the Notifiers are known, at most once for as long as a list may take.
+    pub(crate) async fn wait_until_known(&self) {
+        let mut known = self.known.subscribe();
+        let is_over = |known: &KnownNotifiers| known.is_complete || known.is_late;
+        if tokio::time::timeout(KNOWN_WITHIN, known.wait_for(is_over)).await.is_err() {
+            self.known.send_modify(|known| known.is_late = true);
+        }
+    }
+
+    /// Returns the Notifiers; none while they are not known.
+    pub(crate) fn notifiers(&self) -> Option<Vec<Arc<CompiledNotifier>>> {
+        let known = self.known.borrow();
+        known.is_complete.then(|| known.sound.values().cloned().collect())
+    }
+
+    /// Returns a Notifier as it is now.
+    fn current(&self, key: &str) -> Option<Arc<CompiledNotifier>> {
+        self.known.borrow().sound.get(key).cloned()
+    }
+
+    /// Offers a record; false if there is no room.
+    pub(crate) fn offer(&self, delivery: Delivery) -> bool {
+        self.lock().as_ref().is_some_and(|offered| offered.try_send(delivery).is_ok())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<mpsc::Sender<Delivery>>> {
+        self.offered.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Prepares to tell: from now on no status is written before the Notifiers are known.
+pub(crate) fn expect_notifiers(context: &Context) -> mpsc::Receiver<Delivery> {
+    let center = &context.reporting.notifications;
+    let (send, offered) = mpsc::channel(MAX_OFFERED);
+    *center.lock() = Some(send);
+    center.known.send_modify(|known| known.is_complete = false);
+    offered
+}
+
+/// Serves the Notifiers until the future is dropped.
+pub(crate) async fn run(context: Arc<Context>, offered: mpsc::Receiver<Delivery>) {
+    tokio::join!(keep_notifiers(&context), run_deliveries(&context, offered));
+    // Neither ends by itself, and the daemon does not end with them.
+    std::future::pending::<()>().await;
+}

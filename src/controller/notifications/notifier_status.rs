@@ -1,0 +1,47 @@
+//! Writes the status of a Notifier.
+//!
+//! In: a state. Out: one write, without a retry: the next change writes again.
+
+use std::time::SystemTime;
+
+use serde_json::json;
+
+use super::super::Context;
+
+/// State of a Notifier.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum NotifierState {
+    /// Its spec is valid, and nothing speaks against the service.
+    Ready,
+    /// Its spec is refused, with the problems.
+    SpecInvalid(String),
+    /// The service does not take notifications, with the problem.
+    NotTold(String),
+}
+
+/// Writes the state of the Notifier with this namespace, name and uid.
+pub(super) async fn report_state(
+    context: &Context,
+    [namespace, name, uid]: &[Box<str>; 3],
+    generation: Option<i64>,
+    state: NotifierState,
+) {
+    let (status, reason, message) = match state {
+        NotifierState::Ready => ("True", "Ready", String::new()),
+        NotifierState::SpecInvalid(problems) => ("False", "SpecInvalid", problems),
+        NotifierState::NotTold(problem) => ("False", "NotTold", problem),
+    };
+    let now = jiff::Timestamp::try_from(SystemTime::now()).unwrap_or_default();
+    let now = jiff::Timestamp::from_second(now.as_second()).unwrap_or(now);
+    let status = json!({
+        "observedGeneration": generation,
+        "conditions": [{
+            "type": "Ready", "status": status, "reason": reason, "message": message,
+            "lastTransitionTime": now.to_string(), "observedGeneration": generation,
+        }],
+    });
+    let written = context.cluster.notifiers().write_status((namespace, name, uid), &status).await;
+    if let Err(failure) = written {
+        tracing::debug!(notifier = format!("{namespace}/{name}"), %failure, "a status could not be written");
+    }
+}

@@ -1,0 +1,107 @@
+//! Keeps the Notifiers of the cluster compiled.
+//!
+//! In: the watch. Out: the sound ones, and a status for each whose spec has changed.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+use tokio::sync::mpsc;
+
+use super::super::Context;
+use super::KnownNotifiers;
+use super::notifier_status::{NotifierState, report_state};
+use crate::api::Notifier;
+use crate::cluster::NotifierWatchEvent;
+use crate::notifications::CompiledNotifier;
+
+/// Follows the Notifiers without end.
+pub(super) async fn keep_notifiers(context: &Arc<Context>) {
+    let (send, mut events) = mpsc::unbounded_channel();
+    let _watching = context.cluster.notifiers().watch(move |event| {
+        // The receiver is dropped only with this function.
+        let _ = send.send(event);
+    });
+    let known = &context.reporting.notifications.known;
+    // The keys of the current list; none outside of a list.
+    let mut listing: Option<BTreeSet<Box<str>>> = Some(BTreeSet::new());
+    while let Some(event) = events.recv().await {
+        match event {
+            NotifierWatchEvent::Begins => listing = Some(BTreeSet::new()),
+            NotifierWatchEvent::Seen(object) => {
+                let key = key(&object);
+                if let Some(listing) = &mut listing {
+                    listing.insert(key.clone());
+                }
+                take_up(context, &key, *object).await;
+            }
+            NotifierWatchEvent::Gone(object) => {
+                known.send_modify(|known| drop(known.sound.remove(&key(&object))));
+            }
+            NotifierWatchEvent::Listed => {
+                let there = listing.take();
+                known.send_modify(|known| {
+                    let is_there = |key: &Box<str>| there.as_ref().is_none_or(|there| there.contains(key));
+                    known.sound.retain(|key, _| is_there(key));
+                    known.is_complete = true;
+                });
+            }
+            NotifierWatchEvent::Broken(failure) => {
+                tracing::debug!(%failure, "Notifiers cannot be watched");
+                // Without the kind, or without the right, there are none. Known ones are kept.
+                if matches!(failure.code(), Some(403 | 404)) {
+                    known.send_modify(|known| known.is_complete = true);
+                }
+            }
+        }
+    }
+}
+
+async fn take_up(context: &Arc<Context>, key: &str, object: Map<String, Value>) {
+    let Ok(notifier) = serde_json::from_value::<Notifier>(Value::Object(object)) else {
+        tracing::warn!(notifier = key, "the Notifier cannot be read");
+        return;
+    };
+    let known = &context.reporting.notifications.known;
+    match CompiledNotifier::compile(&notifier, &context.installation.namespace) {
+        Ok(compiled) => {
+            known.send_modify(|known| drop(known.sound.insert(key.into(), Arc::new(compiled))));
+            if is_observed(&notifier) {
+                return;
+            }
+            report_state(
+                context,
+                &notifier_id(&notifier),
+                notifier.metadata.generation,
+                NotifierState::Ready,
+            )
+            .await;
+        }
+        Err(errors) => {
+            known.send_modify(|known: &mut KnownNotifiers| drop(known.sound.remove(key)));
+            let state = NotifierState::SpecInvalid(errors.join("; "));
+            if !is_observed(&notifier) {
+                tracing::warn!(notifier = key, "{}", errors.join("; "));
+                report_state(context, &notifier_id(&notifier), notifier.metadata.generation, state).await;
+            }
+        }
+    }
+}
+
+/// True if the status describes this generation.
+fn is_observed(notifier: &Notifier) -> bool {
+    let observed = notifier.status.as_ref().and_then(|status| status.observed_generation);
+    observed.is_some() && observed == notifier.metadata.generation
+}
+
+/// Returns namespace, name and uid.
+fn notifier_id(notifier: &Notifier) -> [Box<str>; 3] {
+    let metadata = &notifier.metadata;
+    [&metadata.namespace, &metadata.name, &metadata.uid].map(|text| text.clone().unwrap_or_default().into())
+}
+
+fn key(object: &Map<String, Value>) -> Box<str> {
+    let metadata = object.get("metadata").unwrap_or(&Value::Null);
+    let text = |field: &str| metadata.get(field).and_then(Value::as_str).unwrap_or_default();
+    format!("{}/{}", text("namespace"), text("name")).into()
+}

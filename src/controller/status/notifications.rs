@@ -1,0 +1,111 @@
+//! Records of notifications in the status of a Sync: added with a transition, offered once they are
+//! written, and marked when they are told.
+//!
+//! In: the next status, and results of deliveries. Out: the status with its records, and offers.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::{StatusRecorder, StatusState, now};
+use crate::api::SyncStatus;
+use crate::controller::notifications::Delivery;
+use crate::notifications::{HostedRepository, Subject, ToldRecord, advance, waiting};
+
+/// Pause before records that found no room are offered again.
+const OFFERED_AGAIN: Duration = Duration::from_secs(5);
+
+/// Notifications of one Sync, beside those in its status.
+#[derive(Default)]
+pub(super) struct Notifications {
+    subject: Arc<Subject>,
+    /// Results that are not written yet.
+    told: Vec<ToldRecord>,
+    /// Records that are being told, or were and are not marked yet: Notifier and id.
+    offered: BTreeSet<(Box<str>, Box<str>)>,
+}
+
+/// Records the Sync as notifications name it.
+pub(crate) fn set_subject(recorder: &StatusRecorder, sync: &Value) {
+    let text = |pointer: &str| sync.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let labels = sync.pointer("/metadata/labels").cloned().unwrap_or_default();
+    let subject = Subject {
+        cluster: recorder.0.reporting.notifications.cluster_name.clone(),
+        namespace: recorder.0.name.namespace.clone(),
+        name: recorder.0.name.name.clone(),
+        uid: text("/metadata/uid").into(),
+        labels: serde_json::from_value(labels).unwrap_or_default(),
+        repository: HostedRepository::of_url(text("/spec/source/git/url")),
+    };
+    let mut state = recorder.lock();
+    if *state.notifications.subject != subject {
+        state.notifications.subject = Arc::new(subject);
+    }
+}
+
+/// Adds what is to be told to the next status, and marks what was told.
+pub(super) fn announce(recorder: &StatusRecorder, state: &StatusState, next: &mut SyncStatus) {
+    let has_any = !next.notifications.is_empty() || next.announced.is_some();
+    let Some(notifiers) = recorder.0.reporting.notifications.notifiers() else { return };
+    if state.uid.is_empty() || notifiers.is_empty() && !has_any {
+        return;
+    }
+    let Notifications { subject, told, .. } = &state.notifications;
+    let dropped = advance(subject, &notifiers, &state.persisted_status, next, told, &now());
+    if dropped > 0 {
+        recorder.0.reporting.metrics.notifications("dropped", dropped as u64);
+    }
+}
+
+/// Forgets results that the written status has.
+pub(super) fn forget_written(state: &mut StatusState) {
+    let open: BTreeSet<(Box<str>, Box<str>)> = waiting(&state.persisted_status)
+        .map(|record| (record.notifier.as_str().into(), record.id.as_str().into()))
+        .collect();
+    let notifications = &mut state.notifications;
+    notifications.told.retain(|told| open.contains(&(told.notifier.clone(), told.id.clone())));
+    notifications.offered.retain(|offered| open.contains(offered));
+}
+
+/// Offers the records of the written status: of each Notifier the oldest one.
+pub(super) fn offer_waiting(recorder: &StatusRecorder) {
+    let mut state = recorder.lock();
+    let mut busy: BTreeSet<Box<str>> =
+        state.notifications.offered.iter().map(|(notifier, _)| notifier.clone()).collect();
+    let written = state.persisted_status.clone();
+    for record in waiting(&written) {
+        let notifier: Box<str> = record.notifier.as_str().into();
+        if !busy.insert(notifier.clone()) {
+            continue;
+        }
+        let delivery = Delivery {
+            notifier: notifier.clone(),
+            subject: state.notifications.subject.clone(),
+            record: record.clone(),
+            recorder: recorder.clone(),
+        };
+        if recorder.0.reporting.notifications.offer(delivery) {
+            state.notifications.offered.insert((notifier, record.id.as_str().into()));
+        }
+    }
+}
+
+/// Returns the time after which records are offered again, if some found no room.
+pub(super) fn offered_again(state: &StatusState) -> Option<Duration> {
+    let is_offered =
+        |notifier: &str| state.notifications.offered.iter().any(|(known, _)| **known == *notifier);
+    waiting(&state.persisted_status).any(|record| !is_offered(&record.notifier)).then_some(OFFERED_AGAIN)
+}
+
+/// Records the result of a delivery.
+pub(crate) fn record_told(recorder: &StatusRecorder, told: ToldRecord) {
+    recorder.lock().notifications.told.push(told);
+    recorder.0.changed.notify_one();
+}
+
+/// Records that a record found no room: it is offered again later.
+pub(crate) fn withdraw_offer(recorder: &StatusRecorder, notifier: &str, id: &str) {
+    recorder.lock().notifications.offered.remove(&(notifier.into(), id.into()));
+}
