@@ -1,20 +1,19 @@
-//! Delivers records: each with retries and an end, a few of one Notifier at a time.
+//! Delivers records: each with retries and an end, in the lane of its Notifier (`lanes.rs`).
 //!
 //! In: offered records. Out: requests, and the result of each record for its Sync.
 //!
 //! A Sync offers one record of a Notifier at a time, so the order of its transitions is kept. A
 //! receiver that hangs holds its own turns, until the deadline of its requests.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{Semaphore, mpsc};
-use tokio::task::JoinSet;
+use tokio::sync::mpsc;
 
 use super::super::Context;
 use super::super::status::notifications::{record_told, withdraw_offer};
 use super::Delivery;
+use super::lanes::{Lane, LaneWork, run_lanes};
 use super::notifier_status::{NotifierState, report_state};
 use super::service_secret::{SecretContent, read_service_secret};
 use crate::chance::spawn_blocking_deterministic;
@@ -27,48 +26,39 @@ use crate::source::OutboundClient;
 
 /// Deadline of a request.
 const DEADLINE: Duration = Duration::from_secs(10);
-/// Most requests to one Notifier at a time.
-const MAX_TURNS: usize = 8;
-/// Most open records of one Notifier; further ones wait in the statuses.
-const MAX_OPEN: usize = 1024;
-/// Most open records of a daemon.
-const MAX_OPEN_IN_ALL: usize = 8192;
 /// Attempts after which the Notifier reports the problem.
 const PATIENCE: u32 = 3;
 
-/// The records of one Notifier.
-struct Lane {
-    turns: Semaphore,
-    open: Arc<Semaphore>,
-    /// True while its status reports a problem.
-    is_troubled: Mutex<bool>,
+/// Delivers records of Syncs.
+struct Deliveries {
+    context: Arc<Context>,
+    client: OutboundClient,
 }
 
 /// Delivers what is offered, without end.
-pub(super) async fn run_deliveries(context: &Arc<Context>, mut offered: mpsc::Receiver<Delivery>) {
+pub(super) async fn run_deliveries(context: &Arc<Context>, offered: mpsc::Receiver<Delivery>) {
     let client = OutboundClient::new(&context.sources.repositories);
-    let (mut lanes, mut tasks) = (HashMap::<Box<str>, Arc<Lane>>::new(), JoinSet::new());
-    loop {
-        tokio::select! {
-            delivery = offered.recv(), if tasks.len() < MAX_OPEN_IN_ALL => {
-                let Some(delivery) = delivery else { return };
-                lanes.retain(|key, _| context.reporting.notifications.current(key).is_some());
-                let lane = lanes.entry(delivery.notifier.clone()).or_insert_with(|| {
-                    let (turns, open) = (Semaphore::new(MAX_TURNS), Arc::new(Semaphore::new(MAX_OPEN)));
-                    Arc::new(Lane { turns, open, is_troubled: Mutex::new(false) })
-                });
-                let Ok(place) = lane.open.clone().try_acquire_owned() else {
-                    withdraw_offer(&delivery.recorder, &delivery.notifier, &delivery.record.id);
-                    continue;
-                };
-                let (context, client, lane) = (context.clone(), client.clone(), lane.clone());
-                tasks.spawn(async move {
-                    deliver(&context, &client, &lane, &delivery).await;
-                    drop(place);
-                });
-            }
-            _ = tasks.join_next(), if !tasks.is_empty() => {}
-        }
+    run_lanes(&Deliveries { context: context.clone(), client }, offered).await;
+}
+
+impl LaneWork for Deliveries {
+    type Item = Delivery;
+
+    fn key(item: &Delivery) -> Box<str> {
+        item.notifier.clone()
+    }
+
+    fn is_known(&self, key: &str) -> bool {
+        self.context.reporting.notifications.current(key).is_some()
+    }
+
+    fn refuse(&self, item: Delivery) {
+        withdraw_offer(&item.recorder, &item.notifier, &item.record.id);
+    }
+
+    fn deliver(&self, lane: Arc<Lane>, item: Delivery) -> impl Future<Output = ()> + Send + 'static {
+        let (context, client) = (self.context.clone(), self.client.clone());
+        async move { deliver(&context, &client, &lane, &item).await }
     }
 }
 

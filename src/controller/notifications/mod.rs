@@ -7,6 +7,7 @@
 //! and is offered again.
 
 mod delivery;
+mod lanes;
 mod notifier_status;
 mod notifier_watch;
 mod service_secret;

@@ -358,6 +358,7 @@ impl SyncWorker {
         let text = |pointer: &str| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
         let generation = value.pointer("/metadata/generation").and_then(Value::as_i64);
         self.resource_recorder.in_history(self.history);
+        set_subject(&self.resource_recorder, value);
         self.resource_recorder.observe_resource(
             text("/metadata/uid"),
             generation,
@@ -365,7 +366,6 @@ impl SyncWorker {
             version(value),
             status.unwrap_or_default(),
         );
-        set_subject(&self.resource_recorder, value);
         set_source(&self.resource_recorder, source_summary::of_resource(&self.name, value));
     }
 

@@ -182,7 +182,15 @@ impl StatusRecorder {
         if *state.uid != *uid {
             let (since, history) = (Some(clock::now()), state.history);
             let posting = BoardEntry::new(self.0.reporting.board.is_read());
-            *state = StatusState { uid: uid.into(), since, history, posting, ..StatusState::default() };
+            let notifications = state.notifications.renewed();
+            *state = StatusState {
+                uid: uid.into(),
+                since,
+                history,
+                posting,
+                notifications,
+                ..StatusState::default()
+            };
             state.scope = persisted.scope.clone();
         }
         let changed = state.generation != generation || state.suspended != suspended;

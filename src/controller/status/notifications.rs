@@ -27,7 +27,14 @@ pub(super) struct Notifications {
     offered: BTreeSet<(Box<str>, Box<str>)>,
 }
 
-/// Records the Sync as notifications name it.
+impl Notifications {
+    /// Returns the state of a Sync that was created again: its metadata are known already.
+    pub(super) fn renewed(&self) -> Self {
+        Self { subject: self.subject.clone(), ..Self::default() }
+    }
+}
+
+/// Records the Sync as notifications name it, before its status is observed.
 pub(crate) fn set_subject(recorder: &StatusRecorder, sync: &Value) {
     let text = |pointer: &str| sync.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let labels = sync.pointer("/metadata/labels").cloned().unwrap_or_default();
@@ -49,10 +56,11 @@ pub(crate) fn set_subject(recorder: &StatusRecorder, sync: &Value) {
 pub(super) fn announce(recorder: &StatusRecorder, state: &StatusState, next: &mut SyncStatus) {
     let has_any = !next.notifications.is_empty() || next.announced.is_some();
     let Some(notifiers) = recorder.0.reporting.notifications.notifiers() else { return };
-    if state.uid.is_empty() || notifiers.is_empty() && !has_any {
+    let Notifications { subject, told, .. } = &state.notifications;
+    // The metadata of a Sync that was created again are known before its status is.
+    if state.uid.is_empty() || subject.uid != state.uid || notifiers.is_empty() && !has_any {
         return;
     }
-    let Notifications { subject, told, .. } = &state.notifications;
     let dropped = advance(subject, &notifiers, &state.persisted_status, next, told, &now());
     if dropped > 0 {
         recorder.0.reporting.metrics.notifications("dropped", dropped as u64);
@@ -72,6 +80,9 @@ pub(super) fn forget_written(state: &mut StatusState) {
 /// Offers the records of the written status: of each Notifier the oldest one.
 pub(super) fn offer_waiting(recorder: &StatusRecorder) {
     let mut state = recorder.lock();
+    if state.notifications.subject.uid != state.uid {
+        return;
+    }
     let mut busy: BTreeSet<Box<str>> =
         state.notifications.offered.iter().map(|(notifier, _)| notifier.clone()).collect();
     let written = state.persisted_status.clone();
@@ -105,7 +116,12 @@ pub(crate) fn record_told(recorder: &StatusRecorder, told: ToldRecord) {
     recorder.0.changed.notify_one();
 }
 
-/// Records that a record found no room: it is offered again later.
+/// Records that a record found no room: it is offered again after a pause.
 pub(crate) fn withdraw_offer(recorder: &StatusRecorder, notifier: &str, id: &str) {
-    recorder.lock().notifications.offered.remove(&(notifier.into(), id.into()));
+    let (recorder, offered) = (recorder.clone(), (notifier.into(), id.into()));
+    tokio::spawn(async move {
+        tokio::time::sleep(OFFERED_AGAIN).await;
+        recorder.lock().notifications.offered.remove(&offered);
+        recorder.0.changed.notify_one();
+    });
 }

@@ -1,0 +1,162 @@
+//! Notifiers: a commit gets its status, other commits get none, and a killed daemon loses nothing.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+
+use moorline_test_support::daemon::until;
+use moorline_test_support::git_server::{Reply, Request};
+use moorline_test_support::rest::send_request;
+use moorline_test_support::scene::{Scene, config_map};
+
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+
+/// A loopback fake of each service: answers all requests below /api and /hook, and keeps them.
+#[derive(Clone, Default)]
+struct Services {
+    heard: Arc<Mutex<Vec<Request>>>,
+    /// The receiver below /hook does not answer.
+    is_silent: Arc<Mutex<bool>>,
+}
+
+impl Services {
+    fn answer(&self, request: &Request) -> Reply {
+        if !request.path.starts_with("/api/") && !request.path.starts_with("/hook") {
+            return Reply::Git;
+        }
+        if request.path.starts_with("/hook") && *self.is_silent.lock().unwrap() {
+            return Reply::Silence;
+        }
+        self.heard.lock().unwrap().push(request.clone());
+        Reply::Raw(201, "Content-Type: application/json\r\n", b"{}".to_vec())
+    }
+
+    /// The statuses, as path, state and context.
+    fn statuses(&self) -> Vec<(String, String, String)> {
+        let heard = self.heard.lock().unwrap();
+        let statuses = heard.iter().filter(|request| request.path.starts_with("/api/"));
+        statuses
+            .map(|request| {
+                let body: Value = serde_json::from_slice(&request.body).unwrap();
+                assert_eq!(request.header("authorization"), Some("token planted-token"));
+                let word = |field: &str| body[field].as_str().unwrap().to_owned();
+                (request.path.clone(), word("state"), word("context"))
+            })
+            .collect()
+    }
+
+    /// How often each id came to the webhook, with its transition.
+    fn ids(&self) -> BTreeMap<String, (String, usize)> {
+        let mut ids = BTreeMap::<String, (String, usize)>::new();
+        for request in self.heard.lock().unwrap().iter().filter(|it| it.path.starts_with("/hook")) {
+            let body: Value = serde_json::from_slice(&request.body).unwrap();
+            assert!(request.header("x-moorline-signature").is_some_and(|it| it.starts_with("sha256=")));
+            let id = request.header("x-moorline-id").unwrap().to_owned();
+            let known = ids.entry(id).or_default();
+            *known = (body["transition"].as_str().unwrap().to_owned(), known.1 + 1);
+        }
+        ids
+    }
+}
+
+async fn create(scene: &Scene, path: &str, object: Value) {
+    let uri = format!("{}?fieldManager=tests&force=true", path.replace("NS", &scene.namespace));
+    let request = http::Request::patch(uri).header("Content-Type", "application/apply-patch+yaml");
+    let request = request.body(object.to_string().into_bytes()).unwrap();
+    scene.admin.request::<Value>(request).await.unwrap();
+}
+
+/// Creates the kind, a Secret, and two Notifiers.
+async fn set_up(scene: &Scene, services: &Services) {
+    let of_fake = services.clone();
+    scene.git.rule(move |request| of_fake.answer(request));
+    let definition = moorline::api::notifier_definition().unwrap();
+    create(scene, &format!("{DEFINITIONS}/notifiers.moorline.dev"), definition).await;
+    until("Notifiers are served", async || {
+        let path = "/apis/moorline.dev/v1alpha1/notifiers";
+        send_request(&scene.admin, "GET", path, json!(null)).await.ok()
+    })
+    .await;
+    let secret = json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "services"},
+        "stringData": {"token": "planted-token", "hmac": "planted-key"},
+    });
+    create(scene, "/api/v1/namespaces/NS/secrets/services", secret).await;
+    let base = format!("http://127.0.0.1:{}", scene.git.port);
+    let target = |path: &str| json!({"url": format!("{base}{path}"), "secretRef": {"name": "services"}});
+    for (name, spec) in [
+        ("status", json!({"gitea": target("/api/v1"), "on": ["Applied", "Healthy"]})),
+        ("hook", json!({"webhook": target("/hook"), "on": ["Applied", "Failed", "Recovered"]})),
+        ("broken", json!({"webhook": target("/hook"), "on": ["Applied"], "filter": "sync.name =="})),
+    ] {
+        let notifier = json!({
+            "apiVersion": "moorline.dev/v1alpha1", "kind": "Notifier", "metadata": {"name": name}, "spec": spec,
+        });
+        create(scene, &format!("/apis/moorline.dev/v1alpha1/namespaces/NS/notifiers/{name}"), notifier).await;
+    }
+}
+
+/// Waits until the status of the Sync has this number of records in a state.
+async fn until_records(scene: &Scene, state: &str, count: usize) {
+    until("the records are in this state", async || {
+        let records = scene.status("shop", "/notifications").await;
+        let found = records.as_array().into_iter().flatten().filter(|record| record["state"] == state);
+        (found.count() == count).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_commit_gets_its_status_and_a_killed_daemon_loses_nothing() {
+    let Some(scene) = Scene::new("notifications").await else { return };
+    let services = Services::default();
+    set_up(&scene, &services).await;
+    // The same repository, in a group.
+    std::os::unix::fs::symlink(".", scene.root.path().join("team")).unwrap();
+    let map = |value: &str| ("app/a.json".to_owned(), config_map("a", value));
+    let first = scene.push(&[map("1")]);
+    let arguments = ["--leader-election=false", "--cluster-name", "lab"];
+    let daemon = scene.daemon_with(&arguments);
+    let url = scene.git.url("team/repository.git");
+    scene.sync("shop", json!({"path": "app", "source": {"git": {"url": url}}})).await;
+    scene.until_ready("shop", &first).await;
+    until("the commit has its status", async || (services.statuses().len() >= 2).then_some(())).await;
+    let path = |commit: &str| format!("/api/v1/repos/team/repository/statuses/{commit}");
+    let context = format!("moorline/lab/{}/shop", scene.namespace);
+    let expect = |commit: &str, state: &str| (path(commit), state.to_owned(), context.clone());
+    assert_eq!(services.statuses(), [expect(&first, "pending"), expect(&first, "success")]);
+    until_records(&scene, "Told", 2).await;
+
+    // A commit elsewhere is not told.
+    let elsewhere = scene.push(&[("other/b.json".to_owned(), config_map("b", "1"))]);
+    scene.until_ready("shop", &elsewhere).await;
+    scene.settle().await;
+    assert_eq!((services.statuses().len(), services.ids().len()), (2, 1));
+
+    // A receiver that hangs delays no sync, and its notification outlives the daemon.
+    *services.is_silent.lock().unwrap() = true;
+    let second = scene.push(&[map("2")]);
+    scene.until_ready("shop", &second).await;
+    until("the other receiver hears it", async || (services.statuses().len() == 4).then_some(())).await;
+    until_records(&scene, "Waiting", 1).await;
+    daemon.signal("KILL");
+    drop(daemon);
+    *services.is_silent.lock().unwrap() = false;
+    let _daemon = scene.daemon_with(&arguments);
+    until("it is told", async || (services.ids().len() == 2).then_some(())).await;
+    until_records(&scene, "Waiting", 0).await;
+    let ids = services.ids();
+    assert!(ids.values().all(|(transition, times)| transition == "Applied" && *times == 1), "{ids:?}");
+    assert_eq!(services.statuses().len(), 4, "what was told is not repeated");
+    until("the broken Notifier says why", async || {
+        let path = format!("/apis/moorline.dev/v1alpha1/namespaces/{}/notifiers/broken", scene.namespace);
+        let found = send_request(&scene.admin, "GET", &path, json!(null)).await.ok()?;
+        (found["status"]["conditions"][0]["reason"] == "SpecInvalid").then_some(())
+    })
+    .await;
+    scene.delete_sync("shop").await;
+    send_request(&scene.admin, "DELETE", &format!("{DEFINITIONS}/notifiers.moorline.dev"), json!(null))
+        .await
+        .unwrap();
+}
