@@ -115,7 +115,7 @@ const OTHERS: &[&str] = &[
 
 /// Fields of a Notifier that name nothing outside of it.
 const OTHERS_OF_NOTIFIER: &[&str] =
-    &["filter", "message", "on[]", "suspend", "syncs.matchLabels{}", "syncs.names[]", "throttle"];
+    &["filter", "message", "transitions[]", "suspend", "syncs.matchLabels{}", "syncs.names[]", "throttle"];
 
 /// The sections of docs/security.md with the tables.
 const SYNC: &str = "### Fields that name";

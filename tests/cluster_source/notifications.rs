@@ -86,9 +86,9 @@ async fn set_up(scene: &Scene, services: &Services) {
     let base = format!("http://127.0.0.1:{}", scene.git.port);
     let target = |path: &str| json!({"url": format!("{base}{path}"), "secretRef": {"name": "services"}});
     for (name, spec) in [
-        ("status", json!({"gitea": target("/api/v1"), "on": ["Applied", "Healthy"]})),
-        ("hook", json!({"webhook": target("/hook"), "on": ["Applied", "Failed", "Recovered"]})),
-        ("broken", json!({"webhook": target("/hook"), "on": ["Applied"], "filter": "sync.name =="})),
+        ("status", json!({"gitea": target("/api/v1"), "transitions": ["Applied", "Healthy"]})),
+        ("hook", json!({"webhook": target("/hook"), "transitions": ["Applied", "Failed", "Recovered"]})),
+        ("broken", json!({"webhook": target("/hook"), "transitions": ["Applied"], "filter": "sync.name =="})),
     ] {
         let notifier = json!({
             "apiVersion": "moorline.dev/v1alpha1", "kind": "Notifier", "metadata": {"name": name}, "spec": spec,

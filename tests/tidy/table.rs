@@ -89,7 +89,7 @@ pub(crate) const TABLE: [Row; 44] = [
 ];
 
 /// Names under which `src/lib.rs` re-exports the crates, and the module behind each.
-const ALIASES: [(&str, &[&str]); 21] = [
+const ALIASES: [(&str, &[&str]); 22] = [
     ("chance", &["runtime", "chance"]),
     ("clock", &["runtime", "clock"]),
     ("desired", &["engine", "desired"]),
@@ -99,6 +99,7 @@ const ALIASES: [(&str, &[&str]); 21] = [
     ("fair_queue", &["runtime", "fair_queue"]),
     ("fields", &["managed-fields"]),
     ("grammar", &["core", "grammar"]),
+    ("lanes", &["runtime", "lanes"]),
     ("log_repeats", &["core", "log_repeats"]),
     ("name_rules", &["core", "name_rules"]),
     ("notifications", &["notify"]),

@@ -45,9 +45,9 @@ use super::{DurationText, SecretRef, Transition};
         description = "Reason of the Ready condition"
     ),
     printcolumn(
-        name = "On",
+        name = "Transitions",
         type_ = "string",
-        json_path = ".spec.on",
+        json_path = ".spec.transitions",
         description = "Transitions that are told"
     ),
     printcolumn(
@@ -105,7 +105,7 @@ pub struct NotifierSpec {
 
     /// The transitions that are told.
     #[schemars(length(min = 1, max = 8))]
-    pub on: Vec<Transition>,
+    pub transitions: Vec<Transition>,
 
     /// An expression in CEL that is true for what is told, such as `sync.labels.tier == 'prod'`. Its variables are sync,
     /// transition, revision, previousRevision, counts, reason and message.

@@ -74,7 +74,7 @@ impl CommitStatus {
 }
 
 /// Returns the commit of a revision such as `main@1f0c...+shop:1.2.3@sha256:...`.
-fn commit(details: &TransitionDetails) -> Option<&str> {
+pub(crate) fn commit(details: &TransitionDetails) -> Option<&str> {
     let (_, rest) = details.revision.split('+').next()?.rsplit_once('@')?;
     let is_commit = COMMIT_DIGITS.contains(&rest.len()) && rest.bytes().all(|byte| byte.is_ascii_hexdigit());
     is_commit.then_some(rest)

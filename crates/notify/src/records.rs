@@ -13,6 +13,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use moorline_api::{NotificationRecord, NotificationState, SyncStatus, Transition};
 use sha2::{Digest, Sha256};
 
+use crate::commit_status::commit;
 use crate::selection::CompiledNotifier;
 use crate::subject::Subject;
 use crate::transitions::{Occurrence, detect};
@@ -64,6 +65,7 @@ pub fn advance(
     }
     for (occurrence, notifier) in occurrences.iter().flat_map(|it| own.iter().map(move |own| (it, own))) {
         let is_wanted = notifier.is_on(occurrence.transition)
+            && (!notifier.service.is_commit_status() || commit(&occurrence.details).is_some())
             && !is_throttled(notifier, occurrence.transition, &records, now)
             && notifier.passes(subject, occurrence.transition, &occurrence.details);
         if is_wanted {

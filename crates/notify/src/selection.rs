@@ -166,7 +166,7 @@ impl CompiledNotifier {
 
     /// True if the transition is one of those that are told.
     pub fn is_on(&self, transition: Transition) -> bool {
-        self.spec.on.contains(&transition)
+        self.spec.transitions.contains(&transition)
     }
 
     /// True if it has a text of its own.

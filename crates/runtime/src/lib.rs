@@ -12,3 +12,4 @@
 pub mod chance;
 pub mod clock;
 pub mod fair_queue;
+pub mod lanes;

@@ -1,11 +1,11 @@
-//! Delivers records: each with retries and an end, in the lane of its Notifier (`lanes.rs`).
+//! Delivers records: each with retries and an end, in the lane of its Notifier.
 //!
 //! In: offered records. Out: requests, and the result of each record for its Sync.
 //!
 //! A Sync offers one record of a Notifier at a time, so the order of its transitions is kept. A
 //! receiver that hangs holds its own turns, until the deadline of its requests.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
@@ -13,11 +13,11 @@ use tokio::sync::mpsc;
 use super::super::Context;
 use super::super::status::notifications::{record_told, withdraw_offer};
 use super::Delivery;
-use super::lanes::{Lane, LaneWork, run_lanes};
 use super::notifier_status::{NotifierState, report_state};
 use super::service_secret::{SecretContent, read_service_secret};
 use crate::chance::spawn_blocking_deterministic;
 use crate::clock;
+use crate::lanes::{Lane, LaneWork, run_lanes};
 use crate::notifications::{
     CompiledNotifier, DeliveryResult, NextAttempt, RequestError, ToldRecord, build_request, decide_retry,
     read_answer,
@@ -27,7 +27,7 @@ use crate::source::OutboundClient;
 /// Deadline of a request.
 const DEADLINE: Duration = Duration::from_secs(10);
 /// Attempts after which the Notifier reports the problem.
-const PATIENCE: u32 = 3;
+const REPORTED_AFTER: u32 = 3;
 
 /// Delivers records of Syncs.
 struct Deliveries {
@@ -72,16 +72,14 @@ async fn deliver(context: &Arc<Context>, client: &OutboundClient, lane: &Lane, d
             return withdraw_offer(&delivery.recorder, &delivery.notifier, &delivery.record.id);
         };
         let (result, problem) = {
-            let Ok(_turn) = lane.turns.acquire().await else { return };
+            let Some(_turn) = lane.turn().await else { return };
             try_once(context, client, &notifier, delivery).await
         };
         let next = decide_retry(result, attempt, clock::since(begun), crate::controller::chance());
-        let is_reported = attempt >= PATIENCE || next == NextAttempt::GiveUp;
-        let troubled = if is_reported { Some(problem.as_str()) } else { None };
         if next == NextAttempt::Done {
-            report_trouble(context, lane, &notifier, None).await;
-        } else if troubled.is_some() {
-            report_trouble(context, lane, &notifier, troubled).await;
+            report_trouble(context, &notifier, None).await;
+        } else if attempt >= REPORTED_AFTER || next == NextAttempt::GiveUp {
+            report_trouble(context, &notifier, Some(problem)).await;
         }
         match next {
             NextAttempt::After(pause) => tokio::time::sleep(pause).await,
@@ -109,7 +107,8 @@ async fn try_once(
     };
     let request = match build_request(notifier, &delivery.subject, &delivery.record, &service) {
         Ok(request) => request,
-        Err(error @ RequestError::NoCommit) => return (DeliveryResult::Refused, error.to_string()),
+        // Nothing is to be told.
+        Err(RequestError::NoCommit) => return (DeliveryResult::Accepted, String::new()),
         Err(error) => return (DeliveryResult::Denied, error.to_string()),
     };
     let client = client.clone();
@@ -137,19 +136,15 @@ async fn try_once(
 }
 
 /// Reports a problem of the service in the status of the Notifier, or its end; each once.
-async fn report_trouble(context: &Context, lane: &Lane, notifier: &CompiledNotifier, problem: Option<&str>) {
-    {
-        let mut is_troubled = lane.is_troubled.lock().unwrap_or_else(PoisonError::into_inner);
-        if *is_troubled == problem.is_some() {
-            return;
-        }
-        *is_troubled = problem.is_some();
+async fn report_trouble(context: &Context, notifier: &CompiledNotifier, problem: Option<String>) {
+    if !context.reporting.notifications.note_trouble(&notifier.key(), problem.is_some()) {
+        return;
     }
     let state = match problem {
         None => NotifierState::Ready,
         Some(problem) => {
             tracing::warn!(notifier = notifier.key(), problem, "notifications are not taken");
-            NotifierState::NotTold(problem.to_owned())
+            NotifierState::NotTold(problem)
         }
     };
     let id = [notifier.namespace.clone(), notifier.name.clone(), notifier.uid.clone()];

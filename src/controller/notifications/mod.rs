@@ -7,12 +7,11 @@
 //! and is offered again.
 
 mod delivery;
-mod lanes;
 mod notifier_status;
 mod notifier_watch;
 mod service_secret;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -38,6 +37,8 @@ pub(crate) struct NotificationCenter {
     pub(crate) cluster_name: Box<str>,
     known: watch::Sender<KnownNotifiers>,
     offered: Mutex<Option<mpsc::Sender<Delivery>>>,
+    /// Notifiers whose status reports a problem of the service.
+    troubled: Mutex<BTreeSet<Box<str>>>,
 }
 
 /// The Notifiers, by namespace and name.
@@ -65,7 +66,12 @@ impl NotificationCenter {
     pub(crate) fn new(cluster_name: Option<&str>) -> Self {
         let known = KnownNotifiers { is_complete: true, ..KnownNotifiers::default() };
         let cluster_name = cluster_name.unwrap_or(UNNAMED).into();
-        Self { cluster_name, known: watch::Sender::new(known), offered: Mutex::default() }
+        Self {
+            cluster_name,
+            known: watch::Sender::new(known),
+            offered: Mutex::default(),
+            troubled: Mutex::default(),
+        }
     }
 
     /// Waits until the Notifiers are known, at most once for as long as a list may take.
@@ -91,6 +97,15 @@ impl NotificationCenter {
     /// Offers a record; false if there is no room.
     pub(crate) fn offer(&self, delivery: Delivery) -> bool {
         self.lock().as_ref().is_some_and(|offered| offered.try_send(delivery).is_ok())
+    }
+
+    /// Notes that the status of a Notifier reports a problem, or none; true if that is new.
+    fn note_trouble(&self, key: &str, is_troubled: bool) -> bool {
+        let mut troubled = self.troubled.lock().unwrap_or_else(PoisonError::into_inner);
+        match is_troubled {
+            true => troubled.insert(key.into()),
+            false => troubled.remove(key),
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<mpsc::Sender<Delivery>>> {

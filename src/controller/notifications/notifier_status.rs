@@ -8,6 +8,9 @@ use serde_json::json;
 
 use super::super::Context;
 
+/// Reason of a Notifier whose service does not take notifications.
+pub(super) const NOT_TOLD: &str = "NotTold";
+
 /// State of a Notifier.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum NotifierState {
@@ -29,7 +32,7 @@ pub(super) async fn report_state(
     let (status, reason, message) = match state {
         NotifierState::Ready => ("True", "Ready", String::new()),
         NotifierState::SpecInvalid(problems) => ("False", "SpecInvalid", problems),
-        NotifierState::NotTold(problem) => ("False", "NotTold", problem),
+        NotifierState::NotTold(problem) => ("False", NOT_TOLD, problem),
     };
     let now = jiff::Timestamp::try_from(SystemTime::now()).unwrap_or_default();
     let now = jiff::Timestamp::from_second(now.as_second()).unwrap_or(now);

@@ -10,9 +10,9 @@ use tokio::sync::mpsc;
 
 use super::super::Context;
 use super::KnownNotifiers;
-use super::notifier_status::{NotifierState, report_state};
-use crate::api::Notifier;
-use crate::cluster::NotifierWatchEvent;
+use super::notifier_status::{NOT_TOLD, NotifierState, report_state};
+use crate::api::{Notifier, notifier_definition};
+use crate::cluster::{CrdInstallResult, NotifierWatchEvent, install_crd};
 use crate::notifications::CompiledNotifier;
 
 /// Follows the Notifiers without end.
@@ -23,6 +23,7 @@ pub(super) async fn keep_notifiers(context: &Arc<Context>) {
         let _ = send.send(event);
     });
     let known = &context.reporting.notifications.known;
+    let mut is_defined = false;
     // The keys of the current list; none outside of a list.
     let mut listing: Option<BTreeSet<Box<str>>> = Some(BTreeSet::new());
     while let Some(event) = events.recv().await {
@@ -45,6 +46,9 @@ pub(super) async fn keep_notifiers(context: &Arc<Context>) {
                     known.sound.retain(|key, _| is_there(key));
                     known.is_complete = true;
                 });
+                if !std::mem::replace(&mut is_defined, true) {
+                    update_definition(context).await;
+                }
             }
             NotifierWatchEvent::Broken(failure) => {
                 tracing::debug!(%failure, "Notifiers cannot be watched");
@@ -54,6 +58,19 @@ pub(super) async fn keep_notifiers(context: &Arc<Context>) {
                 }
             }
         }
+    }
+}
+
+/// Updates the definition of Notifiers, which exists, if that is permitted.
+async fn update_definition(context: &Context) {
+    let Ok(own) = notifier_definition() else { return };
+    match install_crd(&context.cluster, &own).await {
+        CrdInstallResult::Applied => tracing::info!("the CustomResourceDefinition of Notifier was updated"),
+        CrdInstallResult::NotUpdated(failure) => {
+            let by_hand = "moorline crd notifiers | kubectl apply --server-side --force-conflicts -f -";
+            tracing::warn!(%failure, "the CustomResourceDefinition of Notifier differs and cannot be updated; to update it: {by_hand}");
+        }
+        other => tracing::debug!(?other, "the CustomResourceDefinition of Notifier is left as it is"),
     }
 }
 
@@ -67,8 +84,13 @@ async fn take_up(context: &Arc<Context>, key: &str, object: Map<String, Value>) 
         Ok(compiled) => {
             known.send_modify(|known| drop(known.sound.insert(key.into(), Arc::new(compiled))));
             if is_observed(&notifier) {
+                // An earlier daemon may have reported it.
+                if reports_trouble(&notifier) {
+                    context.reporting.notifications.note_trouble(key, true);
+                }
                 return;
             }
+            context.reporting.notifications.note_trouble(key, false);
             report_state(
                 context,
                 &notifier_id(&notifier),
@@ -92,6 +114,12 @@ async fn take_up(context: &Arc<Context>, key: &str, object: Map<String, Value>) 
 fn is_observed(notifier: &Notifier) -> bool {
     let observed = notifier.status.as_ref().and_then(|status| status.observed_generation);
     observed.is_some() && observed == notifier.metadata.generation
+}
+
+/// True if the status reports that the service does not take notifications.
+fn reports_trouble(notifier: &Notifier) -> bool {
+    let conditions = notifier.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+    conditions.iter().any(|condition| condition.reason == NOT_TOLD)
 }
 
 /// Returns namespace, name and uid.

@@ -138,7 +138,7 @@ async fn notifiers_are_judged_by_their_service(release: &Release, who: (&str, &s
     for (url, allowed) in [("https://host/shop/hook", true), ("https://evil.example/hook", false)] {
         let notifier = json!({
             "apiVersion": "moorline.dev/v1alpha1", "kind": "Notifier", "metadata": {"name": "a"},
-            "spec": {"slack": {"url": url}, "on": ["Applied"]},
+            "spec": {"slack": {"url": url}, "transitions": ["Applied"]},
         });
         let request = http::Request::post(release.path("moorline.dev/v1alpha1", "notifiers?dryRun=All"))
             .header("Content-Type", "application/json")

@@ -96,12 +96,13 @@ impl Release {
         to.to_string_lossy().into_owned()
     }
 
-    /// Takes away the definition of Syncs that another test has left.
+    /// Takes away the definitions that another test has left.
     pub(crate) async fn without_definition(&self) {
-        let path = format!("{CRDS}/syncs.moorline.dev");
-        let _ = send_request(&self.admin, "DELETE", &path, Value::Null).await;
-        until("there is no definition of Syncs", async || self.get(&path).await.is_none().then_some(()))
-            .await;
+        for kind in ["syncs", "notifiers"] {
+            let path = format!("{CRDS}/{kind}.moorline.dev");
+            let _ = send_request(&self.admin, "DELETE", &path, Value::Null).await;
+            until("there is no definition", async || self.get(&path).await.is_none().then_some(())).await;
+        }
     }
 
     /// The path of what is in the namespace.

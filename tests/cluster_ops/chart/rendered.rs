@@ -118,6 +118,8 @@ fn the_chart_is_small_and_has_no_more_than_is_asked_for() {
         "ServiceMonitor",
         "Sync",
         "ValidatingAdmissionPolicy",
+        "ValidatingAdmissionPolicy",
+        "ValidatingAdmissionPolicyBinding",
         "ValidatingAdmissionPolicyBinding",
     ]);
     all.sort_unstable();
@@ -199,7 +201,7 @@ fn the_definition_is_changed_by_its_name_or_not_at_all() {
         };
         rules.flatten().filter(is_patched).map(|mut rule| rule["resourceNames"].take()).collect()
     };
-    assert_eq!(patched(&[]), [json!(["syncs.moorline.dev"])]);
+    assert_eq!(patched(&[]), [json!(["syncs.moorline.dev", "notifiers.moorline.dev"])]);
     assert!(patched(&["--set", "rbac.updateDefinition=false"]).is_empty());
 }
 
@@ -304,6 +306,7 @@ fn kustomize_builds_what_is_in_config() {
         "ClusterRole",
         "ClusterRoleBinding",
         "ConfigMap",
+        "CustomResourceDefinition",
         "CustomResourceDefinition",
         "Deployment",
         "Namespace",

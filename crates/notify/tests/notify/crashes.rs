@@ -107,7 +107,10 @@ fn tell(
 
 #[test]
 fn a_thousand_ends_at_random_moments_lose_nothing_and_repeat_one_each() {
-    let own = [notifier("a", &json!({})), notifier("b", &json!({"on": ["Failed", "Recovered", "Applied"]}))];
+    let own = [
+        notifier("a", &json!({})),
+        notifier("b", &json!({"transitions": ["Failed", "Recovered", "Applied"]})),
+    ];
     let (mut dice, mut kills) = (Dice(28), 0);
     while kills < KILLS {
         let states = story(&mut dice);

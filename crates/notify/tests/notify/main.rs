@@ -36,7 +36,7 @@ fn compiled(namespace: &str, name: &str, spec: &Value) -> Result<CompiledNotifie
 fn notifier(name: &str, more: &Value) -> Arc<CompiledNotifier> {
     let mut spec = json!({
         "slack": {"url": "https://chat.example.com"},
-        "on": ["Applied", "Healthy", "Degraded", "Failed", "DriftRepaired", "PruneHeld", "RolledBack", "Recovered"],
+        "transitions": ["Applied", "Healthy", "Degraded", "Failed", "DriftRepaired", "PruneHeld", "RolledBack", "Recovered"],
     });
     for (key, value) in more.as_object().expect("fields") {
         spec[key] = value.clone();

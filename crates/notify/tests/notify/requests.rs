@@ -27,7 +27,7 @@ fn secret() -> ServiceSecret {
 
 fn spec(service: &str, url: &str) -> Value {
     let on = json!(["Applied", "Healthy", "Degraded", "RolledBack", "Recovered"]);
-    json!({service: {"url": url, "secretRef": {"name": "s"}}, "on": on})
+    json!({service: {"url": url, "secretRef": {"name": "s"}}, "transitions": on})
 }
 
 #[test]

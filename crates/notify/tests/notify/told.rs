@@ -123,8 +123,7 @@ fn a_notifier_hears_of_its_own_namespace_and_of_what_it_asks_for() {
     ] {
         assert_eq!(own(&more).selects(&subject), expect, "{more}");
     }
-    let chat =
-        |more: Value| json!({"slack": {"url": "https://chat.example.com"}, "on": ["Applied"], "syncs": more});
+    let chat = |more: Value| json!({"slack": {"url": "https://chat.example.com"}, "transitions": ["Applied"], "syncs": more});
     for (namespace, syncs, expect) in [
         ("other", json!({}), Some(false)),
         ("other", json!({"namespaces": ["apps"]}), None),
@@ -138,15 +137,15 @@ fn a_notifier_hears_of_its_own_namespace_and_of_what_it_asks_for() {
     }
     let on = json!(["Applied"]);
     for (url, expect) in [("https://git.example.com/api/v3", true), ("https://api.github.com", false)] {
-        let spec = json!({"github": {"url": url, "secretRef": {"name": "s"}}, "on": on});
+        let spec = json!({"github": {"url": url, "secretRef": {"name": "s"}}, "transitions": on});
         assert_eq!(compiled("apps", "a", &spec).expect("sound").selects(&subject), expect, "{url}");
     }
     for broken in [
-        json!({"slack": {"url": "https://a"}, "on": on, "filter": "sync.name =="}),
-        json!({"slack": {"url": "https://a"}, "on": on, "message": "object.spec"}),
-        json!({"slack": {"url": "https://a"}, "on": on, "throttle": "1s"}),
-        json!({"slack": {"url": "https://a"}, "teams": {"url": "https://a"}, "on": on}),
-        json!({"on": on}),
+        json!({"slack": {"url": "https://a"}, "transitions": on, "filter": "sync.name =="}),
+        json!({"slack": {"url": "https://a"}, "transitions": on, "message": "object.spec"}),
+        json!({"slack": {"url": "https://a"}, "transitions": on, "throttle": "1s"}),
+        json!({"slack": {"url": "https://a"}, "teams": {"url": "https://a"}, "transitions": on}),
+        json!({"transitions": on}),
     ] {
         assert!(compiled("apps", "a", &broken).is_err(), "{broken}");
     }
@@ -198,7 +197,7 @@ fn filters_texts_throttles_and_bounds() {
 
 #[test]
 fn a_sync_that_stands_already_says_nothing_to_a_new_notifier() {
-    let own = [notifier("a", &json!({"on": Transition::ALL}))];
+    let own = [notifier("a", &json!({"transitions": Transition::ALL}))];
     let prev = status(state(1, "v1:a", ("False", "ApplyFailed"), ("False", "Degraded")));
     let mut next = prev.clone();
     advance(&subject(), &own, &prev, &mut next, &[], &at(0));

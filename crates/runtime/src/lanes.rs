@@ -1,39 +1,44 @@
-//! One lane for each Notifier, so that a receiver that hangs holds up no other.
+//! One lane for each receiver, so that one that hangs holds up no other.
 //!
-//! In: offered items, and the Notifier of each. Out: a task for each item. An item that finds its lane
-//! full is refused, and offered again later.
+//! In: offered items, and the receiver of each.
+//! Out: a task for each item. An item that finds its lane full is refused.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{Semaphore, SemaphorePermit, mpsc};
 use tokio::task::JoinSet;
 
-/// Most requests to one Notifier at a time.
+/// Most requests to one receiver at a time.
 const MAX_TURNS: usize = 16;
-/// Most open items of one Notifier; further ones wait in the statuses.
+/// Most open items of one receiver.
 const MAX_OPEN: usize = 1024;
-/// Most open items of a daemon.
+/// Most open items of all receivers.
 const MAX_OPEN_IN_ALL: usize = 8192;
 
-/// The lane of one Notifier.
-pub(super) struct Lane {
-    /// Held for a request.
-    pub(super) turns: Semaphore,
+/// The lane of one receiver.
+#[derive(Debug)]
+pub struct Lane {
+    turns: Semaphore,
     open: Arc<Semaphore>,
-    /// True while the status of the Notifier reports a problem.
-    pub(super) is_troubled: Mutex<bool>,
+}
+
+impl Lane {
+    /// Waits for a turn, which a request holds.
+    pub async fn turn(&self) -> Option<SemaphorePermit<'_>> {
+        self.turns.acquire().await.ok()
+    }
 }
 
 /// How items are treated.
-pub(super) trait LaneWork {
+pub trait LaneWork {
     /// An item.
     type Item: Send + 'static;
 
-    /// Returns the Notifier of an item.
+    /// Returns the receiver of an item.
     fn key(item: &Self::Item) -> Box<str>;
 
-    /// True while the Notifier exists.
+    /// True while the receiver exists.
     fn is_known(&self, key: &str) -> bool;
 
     /// Takes back an item that found no room.
@@ -43,8 +48,8 @@ pub(super) trait LaneWork {
     fn deliver(&self, lane: Arc<Lane>, item: Self::Item) -> impl Future<Output = ()> + Send + 'static;
 }
 
-/// Works on what is offered, until nothing more can be.
-pub(super) async fn run_lanes<W: LaneWork>(work: &W, mut offered: mpsc::Receiver<W::Item>) {
+/// Works on what is offered, until nothing more can be. Dropping the future ends the tasks.
+pub async fn run_lanes<W: LaneWork>(work: &W, mut offered: mpsc::Receiver<W::Item>) {
     let (mut lanes, mut tasks) = (HashMap::<Box<str>, Arc<Lane>>::new(), JoinSet::new());
     loop {
         tokio::select! {
@@ -54,8 +59,7 @@ pub(super) async fn run_lanes<W: LaneWork>(work: &W, mut offered: mpsc::Receiver
                 if !lanes.contains_key(&key) {
                     lanes.retain(|key, _| work.is_known(key));
                     let (turns, open) = (Semaphore::new(MAX_TURNS), Arc::new(Semaphore::new(MAX_OPEN)));
-                    let lane = Lane { turns, open, is_troubled: Mutex::new(false) };
-                    lanes.insert(key.clone(), Arc::new(lane));
+                    lanes.insert(key.clone(), Arc::new(Lane { turns, open }));
                 }
                 let Some(lane) = lanes.get(&key).cloned() else { continue };
                 let Ok(place) = lane.open.clone().try_acquire_owned() else {
@@ -75,6 +79,7 @@ pub(super) async fn run_lanes<W: LaneWork>(work: &W, mut offered: mpsc::Receiver
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
     use std::time::Duration;
 
     use super::*;
@@ -105,7 +110,7 @@ mod tests {
         fn deliver(&self, lane: Arc<Lane>, item: Self::Item) -> impl Future<Output = ()> + Send + 'static {
             let told = self.told.clone();
             async move {
-                let _turn = lane.turns.acquire().await;
+                let _turn = lane.turn().await;
                 if item == "hung" {
                     std::future::pending::<()>().await;
                 }
