@@ -46,7 +46,7 @@ impl Services {
             .collect()
     }
 
-    /// How often each id came to the webhook, with its transition.
+    /// Returns the number of times that each id came to the webhook, with its transition.
     fn ids(&self) -> BTreeMap<String, (String, usize)> {
         let mut ids = BTreeMap::<String, (String, usize)>::new();
         for request in self.heard.lock().unwrap().iter().filter(|it| it.path.starts_with("/hook")) {
@@ -128,7 +128,7 @@ async fn a_commit_gets_its_status_and_a_killed_daemon_loses_nothing() {
     assert_eq!(services.statuses(), [expect(&first, "pending"), expect(&first, "success")]);
     until_records(&scene, "Told", 2).await;
 
-    // A commit elsewhere is not told.
+    // A commit elsewhere is not sent.
     let elsewhere = scene.push(&[("other/b.json".to_owned(), config_map("b", "1"))]);
     scene.until_ready("shop", &elsewhere).await;
     scene.settle().await;

@@ -1,8 +1,9 @@
-//! `status.notifications` of a `Sync`: what Notifiers were told, and what they are still to be told.
+//! `status.notifications` of a `Sync`: what Notifiers were sent, and what they are still to be
+//! sent.
 //!
 //! In: transitions of a Sync, from `moorline-notify`.
-//! Out: [`NotificationRecord`], [`AnnouncedState`], parts of the status. A record is written together
-//! with the transition, so that a daemon that starts knows what is left to be told.
+//! Out: [`NotificationRecord`], [`AnnouncedState`], parts of the status. A record is written
+//! together with the transition, so that a daemon that starts knows what is left to be sent.
 
 use std::fmt;
 

@@ -1,9 +1,9 @@
-//! The custom resource `Notifier`: who is told about transitions of Syncs.
+//! The custom resource `Notifier`: who hears of transitions of Syncs.
 //!
 //! In: YAML.
 //! Out: [`NotifierSpec`], which `moorline-notify` compiles, and [`NotifierStatus`]. The API server
-//! evaluates the rules here. A URL is always in the spec, so that admission policies can judge it; the
-//! Secret may only add what is below it.
+//! evaluates the rules here. A URL is always in the spec, so that admission policies can judge it;
+//! the Secret may only add what is below it.
 
 #![expect(
     unreachable_pub,

@@ -1,8 +1,8 @@
 //! Requests to services that are no repositories, such as a chat, under the same host policy.
 //!
 //! In: a request that somebody else has built, and certificate authorities.
-//! Out: the status and the first bytes of the answer. No redirect is followed. An address within the
-//! daemon's own network is contacted only if the operator lists it.
+//! Out: the status and the first bytes of the answer. No redirect is followed. An address within
+//! the daemon's own network is contacted only if the operator lists it.
 
 use std::io::Read as _;
 use std::sync::Arc;

@@ -2,8 +2,8 @@
 //!
 //! In: a Sync, a record and a text.
 //! Out: the headers and the body. Applied and RolledBack are events of CDEvents: a service was
-//! deployed, upgraded or rolled back; the others have types of our own. The id stays the same when an
-//! event is repeated.
+//! deployed, upgraded or rolled back; the others have types of our own. The id stays the same when
+//! an event is repeated.
 
 use moorline_api::{NotificationRecord, Transition};
 use moorline_identity::SecretText;

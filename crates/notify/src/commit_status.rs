@@ -51,7 +51,7 @@ impl CommitStatus {
         let details = record.details.clone().unwrap_or_default();
         let repository = subject.repository.as_ref()?.path.clone();
         let state = match record.transition {
-            // What is applied waits for its health, if that is told, too.
+            // An applied revision waits for its health, if that is sent, too.
             Transition::Applied if notifier.is_on(Transition::Healthy) => CommitState::Pending,
             Transition::Applied | Transition::Healthy | Transition::DriftRepaired | Transition::Recovered => {
                 CommitState::Success

@@ -1,9 +1,9 @@
 //! Notifications about transitions of Syncs, as values.
 //!
 //! In: the status of a Sync that was written last, the next one, and the Notifiers.
-//! Out: the records of what is to be told, a part of the next status (`records.rs` over
-//! `transitions.rs` and `selection.rs`), and for a record the request of a service (`request.rs` over
-//! a module for each service). `retry.rs` decides when a delivery is tried again.
+//! Out: the records of what is to be sent, a part of the next status (`records.rs` over
+//! `transitions.rs` and `selection.rs`), and for a record the request of a service (`request.rs`
+//! over a module for each service). `retry.rs` decides when a delivery is tried again.
 //!
 //! A record is written in the same write as its transition and before anything is sent. So nothing
 //! is lost when the daemon ends at any moment, and a repeated notification has the id of the first.

@@ -1,11 +1,11 @@
 //! The records of notifications in a status.
 //!
-//! In: the status that was written last, the next one, the Notifiers, and what was told meanwhile.
+//! In: the status that was written last, the next one, the Notifiers, and what was sent meanwhile.
 //! Out: the next status with its records. A record begins as Waiting, in the write that its
 //! transition makes anyway; it is Told, or GivenUp, in a later one.
 //!
-//! Of each Notifier the status keeps what waits, the last that was told, and with `spec.throttle` the
-//! last of each transition within that time.
+//! Of each Notifier the status keeps what waits, the last that was sent, and with `spec.throttle`
+//! the last of each transition within that time.
 
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ pub struct ToldRecord {
     pub is_told: bool,
 }
 
-/// Adds what is to be told to the next status, and marks what was told; returns the number of
+/// Adds what is to be sent to the next status, and marks what was sent; returns the number of
 /// records that were given up for want of room.
 pub fn advance(
     subject: &Subject,
@@ -79,7 +79,7 @@ pub fn advance(
     dropped
 }
 
-/// Returns the records that are still to be told, the oldest first.
+/// Returns the records that are still to be sent, the oldest first.
 pub fn waiting(status: &SyncStatus) -> impl Iterator<Item = &NotificationRecord> {
     status.notifications.iter().filter(|record| record.state == NotificationState::Waiting)
 }
@@ -113,7 +113,7 @@ fn id(parts: &[&str]) -> String {
     hash.finalize()[..ID_BYTES].iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
 }
 
-/// True if the transition was told, or is to be told, within the time of the throttle.
+/// True if the transition was sent, or is to be sent, within the time of the throttle.
 fn is_throttled(
     notifier: &CompiledNotifier,
     transition: Transition,

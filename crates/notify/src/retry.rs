@@ -40,14 +40,14 @@ impl DeliveryResult {
     }
 }
 
-/// What follows an attempt.
+/// Step after an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NextAttempt {
-    /// Nothing: it is told.
+    /// Nothing: it is sent.
     Done,
     /// Another attempt after this pause.
     After(Duration),
-    /// Nothing: it cannot be told.
+    /// Nothing: it cannot be sent.
     GiveUp,
 }
 

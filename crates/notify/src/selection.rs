@@ -1,4 +1,4 @@
-//! A Notifier with its expressions compiled: which Syncs and transitions it is told about.
+//! A Notifier with its expressions compiled: which Syncs and transitions it hears of.
 //!
 //! In: the resource. Out: [`CompiledNotifier`], or every error in it.
 //!
@@ -159,12 +159,12 @@ impl CompiledNotifier {
         format!("{}/{}", self.namespace, self.name)
     }
 
-    /// Returns the time within which a transition is told once.
+    /// Returns the time within which a transition is sent once.
     pub fn throttle(&self) -> Option<Duration> {
         self.spec.throttle.as_ref().and_then(DurationText::duration)
     }
 
-    /// True if the transition is one of those that are told.
+    /// True if the transition is one of those that are sent.
     pub fn is_on(&self, transition: Transition) -> bool {
         self.spec.transitions.contains(&transition)
     }
@@ -174,7 +174,7 @@ impl CompiledNotifier {
         self.message.is_some()
     }
 
-    /// True if the Sync is one of those that it is told about.
+    /// True if the Sync is one of those that it hears of.
     pub fn selects(&self, subject: &Subject) -> bool {
         if self.spec.suspend {
             return false;

@@ -1,9 +1,9 @@
 //! Finds the transitions of a Sync from the status that was written last to the next one.
 //!
 //! In: two statuses, and in the first one the state that Notifiers know.
-//! Out: [`Occurrence`]s, and the state that they know afterwards. Only a revision that changed objects
-//! is Applied and Healthy: a commit elsewhere in the repository says nothing about this Sync. A
-//! failure is told once, however often its retries report progress in between.
+//! Out: [`Occurrence`]s, and the state that they know afterwards. Only a revision that changed
+//! objects is Applied and Healthy: a commit elsewhere in the repository says nothing about this
+//! Sync. A failure is sent once, however often its retries report progress in between.
 
 use moorline_api::{
     AnnouncedState, ChangeCounts, ConditionType, Reason, Revisions, SyncStatus, Transition, TransitionDetails,

@@ -30,7 +30,7 @@ impl Lane {
     }
 }
 
-/// How items are treated.
+/// Treatment of items.
 pub trait LaneWork {
     /// An item.
     type Item: Send + 'static;

@@ -107,7 +107,7 @@ async fn try_once(
     };
     let request = match build_request(notifier, &delivery.subject, &delivery.record, &service) {
         Ok(request) => request,
-        // Nothing is to be told.
+        // Nothing is to be sent.
         Err(RequestError::NoCommit) => return (DeliveryResult::Accepted, String::new()),
         Err(error) => return (DeliveryResult::Denied, error.to_string()),
     };

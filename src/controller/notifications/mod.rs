@@ -1,7 +1,7 @@
 //! Tells services about transitions of Syncs.
 //!
-//! In: Notifiers, from a watch (`notifier_watch.rs`), and records that stand in the status of a Sync
-//! (`status/notifications.rs` offers them).
+//! In: Notifiers, from a watch (`notifier_watch.rs`), and records that stand in the status of a
+//! Sync (`status/notifications.rs` offers them).
 //! Out: requests to services (`delivery.rs`), and their results, for the next status. The decisions
 //! are in `moorline-notify`. An offer never waits: a record that finds no room stays in the status,
 //! and is offered again.
@@ -51,7 +51,7 @@ struct KnownNotifiers {
     sound: BTreeMap<Box<str>, Arc<CompiledNotifier>>,
 }
 
-/// A record that is to be told.
+/// A record that is to be sent.
 pub(crate) struct Delivery {
     /// The Notifier, as namespace/name.
     pub(crate) notifier: Box<str>,

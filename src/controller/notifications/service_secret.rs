@@ -2,8 +2,9 @@
 //!
 //! In: a Notifier. Out: the content, or the reason why there is none.
 //!
-//! The daemon can read more Secrets than the author of a Notifier, who names the receiver. Therefore
-//! the Secret itself lists the hosts that may receive it, except in the namespace of the daemon.
+//! The daemon can read more Secrets than the author of a Notifier, who names the receiver.
+//! Therefore the Secret itself lists the hosts that may receive it, except in the namespace of the
+//! daemon.
 
 use super::super::Context;
 use super::super::worker::repository_credentials::lists_host;

@@ -1,5 +1,5 @@
 //! Records of notifications in the status of a Sync: added with a transition, offered once they are
-//! written, and marked when they are told.
+//! written, and marked when they are sent.
 //!
 //! In: the next status, and results of deliveries. Out: the status with its records, and offers.
 
@@ -23,7 +23,7 @@ pub(super) struct Notifications {
     subject: Arc<Subject>,
     /// Results that are not written yet.
     told: Vec<ToldRecord>,
-    /// Records that are being told, or were and are not marked yet: Notifier and id.
+    /// Records that are being sent, or were and are not marked yet: Notifier and id.
     offered: BTreeSet<(Box<str>, Box<str>)>,
 }
 
@@ -52,7 +52,7 @@ pub(crate) fn set_subject(recorder: &StatusRecorder, sync: &Value) {
     }
 }
 
-/// Adds what is to be told to the next status, and marks what was told.
+/// Adds what is to be sent to the next status, and marks what was sent.
 pub(super) fn announce(recorder: &StatusRecorder, state: &StatusState, next: &mut SyncStatus) {
     let has_any = !next.notifications.is_empty() || next.announced.is_some();
     let Some(notifiers) = recorder.0.reporting.notifications.notifiers() else { return };

@@ -49,7 +49,7 @@ fn story(dice: &mut Dice) -> Vec<Value> {
     (0..STATES).map(next).collect()
 }
 
-/// A daemon: what it wrote, and what it has told without having written it yet.
+/// A daemon: what it wrote, and what it has sent without having written it yet.
 struct Daemon {
     written: SyncStatus,
     told: Vec<ToldRecord>,
@@ -64,7 +64,7 @@ fn tell(
     let mut daemon = Daemon { written: SyncStatus::default(), told: Vec::new() };
     let (mut sent, mut kills) = (BTreeMap::<String, usize>::new(), 0);
     let mut at = 0;
-    // A last state, so that everything that was told is written.
+    // A last state, so that everything that was sent is written.
     while at <= states.len() {
         let last = at.min(states.len() - 1);
         let now = Time(jiff::Timestamp::from_second(1_790_000_000 + last as i64).expect("a time"));
@@ -81,7 +81,7 @@ fn tell(
                 break;
             }
             *sent.entry(record.id.clone()).or_default() += 1;
-            // It may end before it knows, or before it writes, that the record was told.
+            // It may end before it knows, or before it writes, that the record was sent.
             killed = ends();
             if !killed {
                 let (notifier, id) = (record.notifier.as_str().into(), record.id.as_str().into());

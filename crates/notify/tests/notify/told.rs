@@ -1,4 +1,4 @@
-//! Which transitions are told, of whom, and how often.
+//! Transitions that are sent: of which Syncs, and how often.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use moorline_api::{SyncStatus, Transition};
@@ -28,7 +28,7 @@ fn at(second: i64) -> Time {
     Time(jiff::Timestamp::from_second(1_790_000_000 + second).expect("a time"))
 }
 
-/// Leads a Sync through states; returns the transitions that are told at each.
+/// Leads a Sync through states; returns the transitions that are sent at each.
 fn told_at_each(states: &[Value]) -> Vec<Vec<String>> {
     let own = [notifier("a", &json!({}))];
     let mut prev = SyncStatus::default();
