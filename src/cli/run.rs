@@ -334,14 +334,9 @@ async fn run_controller(
 ) -> anyhow::Result<()> {
     match &arguments.url {
         None => {
-            let cluster = context.cluster.clone();
-            let offered = notifications::expect_notifiers(&context);
-            let telling = notifications::run(context.clone(), offered);
+            let (cluster, shared) = (context.cluster.clone(), context.clone());
             let serving = async { tokio::join!(define(&cluster), manager::run(context, called)) };
-            tokio::select! {
-                _ = serving => {}
-                () = telling => {}
-            }
+            notifications::run_beside(shared, serving).await;
             Ok(())
         }
         Some(url) => follow_one(arguments, url, context, called).await,

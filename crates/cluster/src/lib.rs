@@ -268,11 +268,6 @@ impl Cluster {
         SyncRequests(&self.0)
     }
 
-    /// Returns the requests about Notifiers.
-    pub fn notifiers(&self) -> NotifierRequests<'_> {
-        NotifierRequests(&self.0)
-    }
-
     /// Returns the discovery results of the API server.
     pub fn discovery(&self) -> &Discovery {
         &self.0.discovery

@@ -4,16 +4,23 @@
 //! Out: [`NotifierWatchEvent`]s. Without the CustomResourceDefinition the watch is asked for again
 //! only after minutes.
 
-use serde_json::{Map, Value, json};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
+use serde_json::{Map, Value, json};
+use tokio::sync::Notify;
+
+use super::jitter::jitter;
 use super::syncs::WatchGuard;
 use super::watch::{WatchEvent, WatchTarget, follow};
-use super::{Inner, kinds};
+use super::{Cluster, Inner, kinds};
 use crate::api_client::{ApiRequest, METADATA};
 use crate::api_error::ApiError;
 use moorline_core::object::GroupKind;
 use moorline_metrics::RequestClass;
 
+/// Delay between attempts at a watch while the kind is not served: nothing waits for it.
+const ABSENT: Duration = Duration::from_secs(600);
 /// Path of all Notifiers.
 const NOTIFIERS: &str = "/apis/moorline.dev/v1alpha1/notifiers";
 
@@ -34,30 +41,37 @@ pub enum NotifierWatchEvent {
 
 /// Requests about Notifiers.
 #[derive(Clone, Copy)]
-pub struct NotifierRequests<'a>(pub(super) &'a Inner);
+pub struct NotifierRequests<'a>(&'a Inner);
 
-impl NotifierRequests<'_> {
+impl<'a> NotifierRequests<'a> {
+    /// Creates the requests of a cluster.
+    pub fn new(cluster: &'a Cluster) -> Self {
+        Self(&cluster.0)
+    }
+
     /// Watches all Notifiers, until the guard is dropped.
-    pub fn watch(&self, mut tell: impl FnMut(NotifierWatchEvent) + Send + 'static) -> WatchGuard {
-        let target = WatchTarget {
-            kind: GroupKind::new("moorline.dev", "Notifier"),
-            namespace: None,
-            patient: true,
-            path: NOTIFIERS.to_owned(),
-            selector: "labelSelector=".to_owned(),
-            whole: true,
-            watchable: true,
+    pub fn watch(&self, tell: impl FnMut(NotifierWatchEvent) + Send + 'static) -> WatchGuard {
+        let (wire, tell) = (self.0.wire.clone(), Arc::new(Mutex::new(tell)));
+        let watching = async move {
+            loop {
+                let (absent, tell) = (Arc::<Notify>::default(), tell.clone());
+                let noted = absent.clone();
+                let sink = move |event| {
+                    if matches!(&event, WatchEvent::Broken(failure) if failure.code() == Some(404)) {
+                        noted.notify_one();
+                    }
+                    if let Some(event) = notifier_event(event) {
+                        tell.lock().unwrap_or_else(PoisonError::into_inner)(event);
+                    }
+                };
+                tokio::select! {
+                    () = follow(wire.clone(), target(), sink) => {}
+                    () = absent.notified() => {}
+                }
+                tokio::time::sleep(jitter(ABSENT)).await;
+            }
         };
-        let sink = move |event| match event {
-            WatchEvent::Begins => tell(NotifierWatchEvent::Begins),
-            WatchEvent::Listed(_) => tell(NotifierWatchEvent::Listed),
-            WatchEvent::Seen(object) => tell(NotifierWatchEvent::Seen(Box::new(object))),
-            WatchEvent::Gone(object) => tell(NotifierWatchEvent::Gone(Box::new(object))),
-            WatchEvent::Broken(failure) => tell(NotifierWatchEvent::Broken(failure)),
-            // The watch on Syncs reports them, too.
-            WatchEvent::Rewound | WatchEvent::Upgraded => {}
-        };
-        WatchGuard(tokio::spawn(follow(self.0.wire.clone(), target, sink)).abort_handle())
+        WatchGuard(tokio::spawn(watching).abort_handle())
     }
 
     /// Writes the status of a Notifier.
@@ -90,5 +104,29 @@ impl NotifierRequests<'_> {
             .accept(METADATA)
             .content("application/json-patch+json", steps.to_string().into_bytes());
         self.0.status_limiter.send(&self.0.wire, call, None).await.map(drop)
+    }
+}
+
+fn target() -> WatchTarget {
+    WatchTarget {
+        kind: GroupKind::new("moorline.dev", "Notifier"),
+        namespace: None,
+        patient: true,
+        path: NOTIFIERS.to_owned(),
+        selector: "labelSelector=".to_owned(),
+        whole: true,
+        watchable: true,
+    }
+}
+
+fn notifier_event(event: WatchEvent) -> Option<NotifierWatchEvent> {
+    match event {
+        WatchEvent::Begins => Some(NotifierWatchEvent::Begins),
+        WatchEvent::Listed(_) => Some(NotifierWatchEvent::Listed),
+        WatchEvent::Seen(object) => Some(NotifierWatchEvent::Seen(Box::new(object))),
+        WatchEvent::Gone(object) => Some(NotifierWatchEvent::Gone(Box::new(object))),
+        WatchEvent::Broken(failure) => Some(NotifierWatchEvent::Broken(failure)),
+        // The watch on Syncs reports them, too.
+        WatchEvent::Rewound | WatchEvent::Upgraded => None,
     }
 }

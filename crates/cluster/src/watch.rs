@@ -34,10 +34,6 @@ const AWAY: Duration = Duration::from_secs(5);
 /// for them. If the whole cluster is forbidden, each namespace in use is watched instead, so that
 /// nothing waits for more.
 const FORBIDDEN: (Duration, Duration) = (Duration::from_secs(4), Duration::from_secs(120));
-/// The kind whose CustomResourceDefinition may be left out.
-const NOTIFIER: &str = "Notifier";
-/// Delay between attempts at a watch on a kind that is not served, if nothing waits for it.
-const ABSENT: Duration = Duration::from_secs(600);
 /// Interval between two lists of a kind that cannot be watched.
 pub const POLL: Duration = Duration::from_secs(60);
 /// A request that ended sooner counts as a failure.
@@ -176,11 +172,6 @@ pub(super) async fn follow(wire: ApiClient, target: WatchTarget, sink: impl FnMu
                     forbidden = (forbidden * 2).min(FORBIDDEN.1);
                 }
                 watch.doubtful = true;
-                continue;
-            }
-            WatchEnd::Failed(failure) if &*target.kind.kind == NOTIFIER && failure.code() == Some(404) => {
-                (watch.sink)(WatchEvent::Broken(failure));
-                tokio::time::sleep(jitter(ABSENT)).await;
                 continue;
             }
             WatchEnd::Failed(failure) => {

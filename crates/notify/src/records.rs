@@ -2,7 +2,7 @@
 //!
 //! In: the status that was written last, the next one, the Notifiers, and what was sent meanwhile.
 //! Out: the next status with its records. A record begins as Waiting, in the write that its
-//! transition makes anyway; it is Told, or GivenUp, in a later one.
+//! transition makes anyway; it is `Told`, or `GivenUp`, in a later one.
 //!
 //! Of each Notifier the status keeps what waits, the last that was sent, and with `spec.throttle`
 //! the last of each transition within that time.

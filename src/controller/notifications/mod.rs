@@ -113,18 +113,20 @@ impl NotificationCenter {
     }
 }
 
-/// Prepares to tell: from now on no status is written before the Notifiers are known.
-pub(crate) fn expect_notifiers(context: &Context) -> mpsc::Receiver<Delivery> {
+/// Serves the Notifiers until `serving` ends. From the beginning no status is written before they
+/// are known.
+pub(crate) async fn run_beside(context: Arc<Context>, serving: impl Future) {
     let center = &context.reporting.notifications;
     let (send, offered) = mpsc::channel(MAX_OFFERED);
     *center.lock() = Some(send);
     center.known.send_modify(|known| known.is_complete = false);
-    offered
-}
-
-/// Serves the Notifiers until the future is dropped.
-pub(crate) async fn run(context: Arc<Context>, offered: mpsc::Receiver<Delivery>) {
-    tokio::join!(keep_notifiers(&context), run_deliveries(&context, offered));
-    // Neither ends by itself, and the daemon does not end with them.
-    std::future::pending::<()>().await;
+    let telling = async {
+        tokio::join!(keep_notifiers(&context), run_deliveries(&context, offered));
+        // Neither ends by itself, and the daemon does not end with them.
+        std::future::pending::<()>().await;
+    };
+    tokio::select! {
+        _ = serving => {}
+        () = telling => {}
+    }
 }

@@ -7,9 +7,7 @@ use std::time::SystemTime;
 use serde_json::json;
 
 use super::super::Context;
-
-/// Reason of a Notifier whose service does not take notifications.
-pub(super) const NOT_TOLD: &str = "NotTold";
+use crate::cluster::NotifierRequests;
 
 /// State of a Notifier.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,7 +30,7 @@ pub(super) async fn report_state(
     let (status, reason, message) = match state {
         NotifierState::Ready => ("True", "Ready", String::new()),
         NotifierState::SpecInvalid(problems) => ("False", "SpecInvalid", problems),
-        NotifierState::NotTold(problem) => ("False", NOT_TOLD, problem),
+        NotifierState::NotTold(problem) => ("False", "NotTold", problem),
     };
     let now = jiff::Timestamp::try_from(SystemTime::now()).unwrap_or_default();
     let now = jiff::Timestamp::from_second(now.as_second()).unwrap_or(now);
@@ -43,7 +41,7 @@ pub(super) async fn report_state(
             "lastTransitionTime": now.to_string(), "observedGeneration": generation,
         }],
     });
-    let written = context.cluster.notifiers().write_status((namespace, name, uid), &status).await;
+    let written = NotifierRequests::new(&context.cluster).write_status((namespace, name, uid), &status).await;
     if let Err(failure) = written {
         tracing::debug!(notifier = format!("{namespace}/{name}"), %failure, "a status could not be written");
     }

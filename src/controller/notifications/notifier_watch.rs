@@ -10,15 +10,15 @@ use tokio::sync::mpsc;
 
 use super::super::Context;
 use super::KnownNotifiers;
-use super::notifier_status::{NOT_TOLD, NotifierState, report_state};
+use super::notifier_status::{NotifierState, report_state};
 use crate::api::{Notifier, notifier_definition};
-use crate::cluster::{CrdInstallResult, NotifierWatchEvent, install_crd};
+use crate::cluster::{CrdInstallResult, NotifierRequests, NotifierWatchEvent, install_crd};
 use crate::notifications::CompiledNotifier;
 
 /// Follows the Notifiers without end.
 pub(super) async fn keep_notifiers(context: &Arc<Context>) {
     let (send, mut events) = mpsc::unbounded_channel();
-    let _watching = context.cluster.notifiers().watch(move |event| {
+    let _watching = NotifierRequests::new(&context.cluster).watch(move |event| {
         // The receiver is dropped only with this function.
         let _ = send.send(event);
     });
@@ -119,7 +119,7 @@ fn is_observed(notifier: &Notifier) -> bool {
 /// True if the status reports that the service does not take notifications.
 fn reports_trouble(notifier: &Notifier) -> bool {
     let conditions = notifier.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
-    conditions.iter().any(|condition| condition.reason == NOT_TOLD)
+    conditions.iter().any(|condition| condition.status == "False")
 }
 
 /// Returns namespace, name and uid.
