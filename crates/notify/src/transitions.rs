@@ -189,7 +189,6 @@ fn recovered(state: &mut AnnouncedState, next: &SyncStatus) -> Option<Occurrence
     (state.failed, state.degraded) = Default::default();
     let revision = revisions(next).applied.unwrap_or_default();
     let details = TransitionDetails {
-        reason: "Recovered".to_owned(),
         message: format!("it was {was}"),
         digest: state.digest.clone(),
         ..details(next, revision, Reason::Healthy)
