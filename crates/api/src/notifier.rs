@@ -10,6 +10,8 @@
     reason = "the derive of the schema copies each struct into a function, with its pub"
 )]
 
+#![expect(clippy::duplicated_attributes, reason = "columns of one type each name it")]
+
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;

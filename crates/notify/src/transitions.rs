@@ -45,7 +45,7 @@ fn known_before(prev: &SyncStatus) -> AnnouncedState {
     let rendered = prev.render_digest.clone().filter(|_| revision.attempted == revision.applied);
     AnnouncedState {
         healthy: !applied.is_empty() && revision.healthy.as_ref() == Some(&applied),
-        digest: revision.applied_digest.clone().or(rendered).unwrap_or_default(),
+        digest: revision.applied_digest.or(rendered).unwrap_or_default(),
         failed: failure(prev).unwrap_or_default(),
         degraded: if is_degraded(prev) { applied.clone() } else { String::new() },
         revision: applied,
