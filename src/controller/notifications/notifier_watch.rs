@@ -42,7 +42,7 @@ pub(super) async fn keep_notifiers(context: &Arc<Context>) {
             NotifierWatchEvent::Listed => {
                 let there = listing.take();
                 known.send_modify(|known| {
-                    let is_there = |key: &Box<str>| there.as_ref().is_none_or(|there| there.contains(key));
+                    let is_there = |key: &str| there.as_ref().is_none_or(|there| there.contains(key));
                     known.sound.retain(|key, _| is_there(key));
                     known.is_complete = true;
                 });
