@@ -230,6 +230,7 @@ fn failure(status: &SyncStatus) -> Option<String> {
             | Reason::DeletionHeld
             | Reason::ObjectsHeld
             | Reason::PruneHeld
+            | Reason::ApprovalRequired
             | Reason::HeldByOther
             | Reason::DependencyNotReady
             | Reason::Healthy
