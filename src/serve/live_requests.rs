@@ -8,7 +8,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::status_page::LiveObjectRequest;
 use crate::api::SyncName;
-use crate::cluster::LogOptions;
+use crate::cluster::viewer::LogOptions;
 use crate::report::live_tree::{EventList, LiveTree, PodName};
 
 /// A read for a viewer.

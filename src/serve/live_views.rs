@@ -22,7 +22,7 @@ use super::log_stream::LogStream;
 use super::status_page::{NO_STORE, built, head, plain};
 use super::viewer::{AccessQuestion, Viewer};
 use crate::api::SyncName;
-use crate::cluster::LogOptions;
+use crate::cluster::viewer::LogOptions;
 use crate::report::board::SyncCard;
 use crate::report::live_tree::{LiveTree, PodName};
 use crate::serve::page::{self, Filter, LiveView, LogContent, LogSelection, LogText};

@@ -17,6 +17,8 @@ mod approval;
 #[cfg(feature = "crd")]
 mod artifact_verification;
 #[cfg(feature = "crd")]
+mod condition;
+#[cfg(feature = "crd")]
 mod decryption;
 #[cfg(feature = "crd")]
 mod definition;
@@ -73,6 +75,8 @@ pub use artifact_verification::{
     ArtifactKeys, ArtifactVerification, ConfigMapRef, SignerIdentity, TrustedRoot,
 };
 #[cfg(feature = "crd")]
+pub use condition::{ConditionType, Reason};
+#[cfg(feature = "crd")]
 pub use decryption::{DecryptionSpec, SopsSpec};
 #[cfg(feature = "crd")]
 pub use definition::{definition, definitions, notifier_definition};
@@ -111,8 +115,8 @@ pub use source_mount::{AppliedMount, MAX_MOUNTS, SourceMount};
 pub use spec_hash::{CanonicalForm, SpecHash};
 #[cfg(feature = "crd")]
 pub use status::{
-    Approval, ConditionType, ContestedField, FinishedObject, HeldRevision, ObjectCounts, Reason, Revisions,
-    Scope, StatusProblem, SyncStatus,
+    Approval, ContestedField, FinishedObject, HeldRevision, ObjectCounts, Revisions, Scope, StatusProblem,
+    SyncStatus,
 };
 #[cfg(feature = "crd")]
 pub use substitute::{SubstituteSpec, ValuesFrom, ValuesKind, VariableText};

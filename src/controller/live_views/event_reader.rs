@@ -10,7 +10,7 @@ use tokio::time::timeout_at;
 use super::tree_reader::read_tree;
 use super::{LiveViews, MAX_LISTED, ReadBudget, cut, discovered, left_out, postponed};
 use crate::api::SyncName;
-use crate::cluster::{ListBounds, ListForm, ListScope, list_for_viewer};
+use crate::cluster::viewer::{ListBounds, ListForm, ListScope, list_for_viewer};
 use crate::object::GroupKind;
 use crate::report::live_tree::{EventList, EventRow, EventSelection, LeftOut};
 

@@ -10,7 +10,7 @@ use tokio::time::timeout;
 
 use super::tree_reader::read_tree;
 use super::{LiveViews, READ_TIMEOUT};
-use crate::cluster::{PodLog, open_pod_log};
+use crate::cluster::viewer::{PodLog, open_pod_log};
 use crate::sanitize::sanitize;
 use crate::serve::LogRequest;
 

@@ -13,7 +13,8 @@ use tokio::time::timeout_at;
 
 use super::{LiveViews, MAX_LISTED, ReadBudget, SIDE_BY_SIDE, cut, discovered, left_out, postponed};
 use crate::api::SyncName;
-use crate::cluster::{Cluster, ListBounds, ListForm, ListScope, list_for_viewer};
+use crate::cluster::Cluster;
+use crate::cluster::viewer::{ListBounds, ListForm, ListScope, list_for_viewer};
 use crate::desired::Scope;
 use crate::object::{GroupKind, ObjectId};
 use crate::report::live_tree::{

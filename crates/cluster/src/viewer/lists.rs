@@ -5,8 +5,9 @@
 
 use serde_json::{Map, Value};
 
-use super::{Cluster, query};
+use crate::Cluster;
 use crate::api_error::ApiError;
+use crate::kinds::escape as query;
 use crate::pagination::Pages;
 use moorline_api::{SYNC_LABEL, SyncName};
 use moorline_core::object::GroupKind;

@@ -6,7 +6,7 @@
 use http_body_util::BodyExt as _;
 use kube::client::Body;
 
-use super::Cluster;
+use crate::Cluster;
 use crate::api_client::ApiRequest;
 use crate::api_error::ApiError;
 use crate::kinds::escape;
