@@ -46,7 +46,8 @@ impl ObjectQuery {
         }
     }
 
-    fn matches(&self, id: &ObjectId) -> bool {
+    /// True if the name means this object.
+    pub(super) fn matches(&self, id: &ObjectId) -> bool {
         id.kind().eq_ignore_ascii_case(&self.kind)
             && id.name() == self.name
             && self.group.as_deref().is_none_or(|group| group == id.group())

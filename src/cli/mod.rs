@@ -25,11 +25,13 @@ mod listeners;
 mod local_helm;
 pub mod logs;
 mod manifests;
+mod mcp;
 mod mount_flags;
 mod nested_syncs;
 mod operate;
 mod own_keys;
 mod plan;
+mod plan_hash;
 mod proof_keys;
 mod pull_request_plan;
 mod rbac;
@@ -39,6 +41,7 @@ mod repository_root;
 mod repository_url;
 mod run;
 mod sandbox;
+pub mod schema;
 mod schema_check;
 mod server_check;
 mod setting_flags;
@@ -89,8 +92,10 @@ enum Verb {
     Delete(operate::delete::DeleteArgs),
     Events(operate::events::EventsArgs),
     Audit(audit::AuditArgs),
+    Mcp(mcp::McpArgs),
     Crd(crd::CrdArgs),
     Rbac(rbac::RbacArgs),
+    Schema(schema::SchemaArgs),
     Adopt(adopt::AdoptArgs),
     Push(artifact::PushArgs),
     Pull(artifact::PullArgs),
@@ -189,8 +194,10 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Verb::Delete(arguments) => operate::delete::run(arguments, &mut streams),
         Verb::Events(arguments) => operate::events::run(arguments, &mut streams),
         Verb::Audit(arguments) => audit::run(arguments, &mut streams),
+        Verb::Mcp(arguments) => mcp::run(arguments, &mut streams),
         Verb::Crd(arguments) => crd::run(arguments, &mut streams),
         Verb::Rbac(arguments) => rbac::run(arguments, &mut streams),
+        Verb::Schema(arguments) => schema::run(arguments, &mut streams),
         Verb::Adopt(arguments) => adopt::run(arguments, &mut streams),
         Verb::Push(arguments) => artifact::push(arguments, &mut streams),
         Verb::Pull(arguments) => artifact::pull(arguments, &mut streams),

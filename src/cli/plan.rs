@@ -6,15 +6,18 @@ use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 use clap::{Args, ValueEnum};
+use serde_json::Value;
 
 use super::Streams;
 use super::exit::Exit;
 use super::manifests::{self, Selection};
 use super::operate::moves::display_move_target;
 use super::operate::{inspect_existing, namespace, on_cluster, reading};
+use super::plan_hash::plan_hash;
 use super::pull_request_plan;
 use crate::api::{APPROVE_ANNOTATION, MOVES_TO_ANNOTATION, SyncName, SyncStatus};
-use crate::cluster::{Cluster, Connection, live_objects};
+use crate::cluster::{Cluster, Connection, SyncResource, live_objects};
+use crate::controller::inspect::Inspected;
 use crate::desired::{DesiredSet, Scope, Scopes};
 use crate::metrics::Metrics;
 use crate::name_rules;
@@ -24,7 +27,7 @@ use crate::plan::{
     deletes_others, format_plan, plan, plan_document, preview,
 };
 use crate::render;
-use crate::source::directory;
+use crate::source::{AllowList, directory};
 use crate::yaml;
 
 /// Show what a sync would do, and why
@@ -155,7 +158,8 @@ fn in_folder(
         return Ok(Exit::Failure);
     };
     let owner = SyncName::new(own, &arguments.name);
-    finish(&desired, (&live, &[]), &owner, Policy::default(), arguments, streams)
+    let (plan, preview) = decide(&desired, &live, &owner, Policy::default(), &[]);
+    show(plan, preview, &desired, arguments, streams)
 }
 
 /// Plans manifests of a folder against a cluster.
@@ -177,7 +181,8 @@ async fn on_live(
     };
     let owner = SyncName::new(&own, &arguments.name);
     let live = read_live_objects(&cluster, &owner, &desired, &[]).await?;
-    finish(&desired, (&live, &[]), &owner, Policy::default(), arguments, streams)
+    let (plan, preview) = decide(&desired, &live, &owner, Policy::default(), &[]);
+    show(plan, preview, &desired, arguments, streams)
 }
 
 /// Plans a Sync of a cluster, at its own revision or another.
@@ -197,32 +202,71 @@ async fn of_sync(
     let metrics = Metrics::new()?;
     let cluster = reading(connection, &metrics);
     let at = arguments.revision.as_deref();
-    let inspected =
-        inspect_existing(&cluster, &metrics, &seen, at, &arguments.selection.allowed_remotes()?).await?;
-    streams.say(&format!("note: this is the plan for {}", inspected.revision));
-    let annotations = seen.resource.metadata.annotations.clone().unwrap_or_default();
-    if let Some(to) = annotations.get(MOVES_TO_ANNOTATION) {
+    let planned =
+        plan_existing(&cluster, &metrics, &seen, at, &arguments.selection.allowed_remotes()?).await?;
+    streams.say(&format!("note: this is the plan for {}", planned.inspected.revision));
+    let annotations = seen.resource.metadata.annotations.as_ref();
+    if let Some(to) = annotations.and_then(|all| all.get(MOVES_TO_ANNOTATION)) {
         let to = display_move_target(to, &owner);
         streams.say(&format!(
             "note: {owner} moves to {to}: objects pruned here are handed over if that Sync claims them"
         ));
     }
-    let approved = annotations.get(APPROVE_ANNOTATION).cloned();
-    let live = read_live_objects(&cluster, &owner, &inspected.desired, &[]).await?;
+    match &planned.approval {
+        Some(hash) => streams.say(&format!(
+            "note: it waits for approval: moorline approve {sync} -n {} --hash {hash}",
+            owner.namespace
+        )),
+        None => streams.say(&format!("note: the hash of this plan is {}", planned.hash(&owner))),
+    }
+    show(planned.plan, planned.preview, &planned.inspected.desired, arguments, streams)
+}
+
+/// The plan of a Sync of a cluster.
+pub(super) struct PlannedSync {
+    pub(super) inspected: Inspected,
+    /// The hash that approves the revision, if it waits for approval.
+    approval: Option<String>,
+    plan: Plan,
+    preview: Preview,
+}
+
+impl PlannedSync {
+    /// The plan as JSON.
+    pub(super) fn document(&self) -> Value {
+        plan_document(&self.plan, &self.preview.differences)
+    }
+
+    /// The hash by which a person recognises this plan: the one that approves it, if it waits for
+    /// approval.
+    pub(super) fn hash(&self, owner: &SyncName) -> String {
+        let of_plan = || plan_hash(owner, &self.inspected.revision.to_string(), &self.document());
+        self.approval.clone().unwrap_or_else(of_plan)
+    }
+}
+
+/// Plans a Sync as the daemon would, at its own revision or another.
+pub(super) async fn plan_existing(
+    cluster: &Cluster,
+    metrics: &Metrics,
+    seen: &SyncResource,
+    at: Option<&str>,
+    allowed: &AllowList,
+) -> anyhow::Result<PlannedSync> {
+    let inspected = inspect_existing(cluster, metrics, seen, at, allowed).await?;
+    let annotations = seen.resource.metadata.annotations.as_ref();
+    let approved = annotations.and_then(|all| all.get(APPROVE_ANNOTATION)).cloned();
+    let live = read_live_objects(cluster, &seen.name, &inspected.desired, &[]).await?;
     let status = seen.resource.data.get("status").cloned().map(serde_json::from_value);
     let status: SyncStatus = status.and_then(Result::ok).unwrap_or_default();
-    if let Some(asked) =
-        status.approvals.iter().find(|it| it.revision.as_ref() == Some(&inspected.revision.to_string()))
-    {
-        streams.say(&format!(
-            "note: it waits for approval: moorline approve {sync} -n {} --hash {}",
-            owner.namespace, asked.hash
-        ));
-    }
+    let revision = Some(inspected.revision.to_string());
+    let asked = status.approvals.iter().find(|asked| asked.revision == revision);
+    let approval = asked.map(|asked| asked.hash.clone());
     let unproven = status.problems.iter().filter(|problem| problem.reason == UNPROVEN);
     let unproven: Vec<String> = unproven.filter_map(|problem| problem.object.clone()).collect();
     let policy = inspected.policy(approved, &status);
-    finish(&inspected.desired, (&live, &unproven), &owner, policy, arguments, streams)
+    let (plan, preview) = decide(&inspected.desired, &live, &seen.name, policy, &unproven);
+    Ok(PlannedSync { inspected, approval, plan, preview })
 }
 
 /// Reads the objects of a Sync, those that it would adopt, and `others`.
@@ -242,15 +286,13 @@ pub(super) async fn read_live_objects(
 /// The reason of problems about missing proofs in a status: only the daemon can check proofs.
 const UNPROVEN: &str = "Unproven";
 
-fn finish(
+fn show(
+    plan: Plan,
+    preview: Preview,
     desired: &DesiredSet,
-    (live, unproven): (&[Object], &[String]),
-    owner: &SyncName,
-    policy: Policy,
     arguments: &PlanArgs,
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<Exit> {
-    let (plan, preview) = decide(desired, live, owner, policy, unproven);
     if preview.assumed_entries {
         streams.say("note: live objects have no managed fields, so those with Moorline's identity are assumed to be applied by it; use kubectl with --show-managed-fields");
     }

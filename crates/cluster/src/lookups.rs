@@ -78,6 +78,28 @@ impl Connection {
         self.request("GET", path, METADATA, None).await.0
     }
 
+    /// Reads a text of at most `limit` bytes by its path, such as the log of a Pod.
+    ///
+    /// # Errors
+    ///
+    /// The reason why it cannot be read, without a text of the server.
+    pub async fn look_up_text(&self, path: &str, limit: usize) -> Result<String, Box<str>> {
+        let work = async {
+            let request = http::Request::get(path).body(Body::empty()).map_err(|error| error.to_string())?;
+            let reply = self.client.send(request).await.map_err(|error| innermost(&error))?;
+            let (head, body) = reply.into_parts();
+            let body = Limited::new(body, limit).collect().await.map_err(|error| error.to_string())?;
+            match head.status.as_u16() {
+                200..=299 => Ok(String::from_utf8_lossy(&body.to_bytes()).into_owned()),
+                403 => Err("you may not read it".into()),
+                404 => Err("there is no such object".into()),
+                code => Err(format!("the server answered {code}").into()),
+            }
+        };
+        let late = |_| Err(format!("no response within {} s", REQUEST_TIMEOUT.as_secs()).into());
+        tokio::time::timeout(REQUEST_TIMEOUT, work).await.unwrap_or_else(late)
+    }
+
     /// True if the caller has a right, by the attributes of an access review; none if the server
     /// does not say.
     pub async fn may_caller(&self, attributes: &Value) -> Option<bool> {

@@ -112,7 +112,7 @@ pub(super) fn write(text: &str, streams: &mut Streams<'_>) -> std::io::Result<()
 }
 
 /// The status, reason and message of the Ready condition.
-fn ready(status: &SyncStatus) -> (&str, &str, &str) {
+pub(super) fn ready(status: &SyncStatus) -> (&str, &str, &str) {
     let ready = status.conditions.iter().find(|it| it.type_ == ConditionType::Ready.to_string());
     ready.map_or(("Unknown", "", "no daemon has reconciled it yet"), |it| {
         (&it.status, &it.reason, &it.message)
