@@ -1,7 +1,7 @@
 //! Starts and ends the journal of a daemon.
 //!
-//! In: the settings. Out: a journal that writes to standard output, to a file or to both, and that
-//! is off without the setting.
+//! In: the settings. Out: a journal that writes to standard output, to a file and to a collector, and
+//! that is off without the setting.
 
 use std::fs::File;
 use std::io::Write;
@@ -12,14 +12,18 @@ use anyhow::Context as _;
 
 use super::election::identity;
 use crate::api::JOURNAL_ANNOTATION;
+use crate::clock;
 use crate::cluster::lease::Leadership;
 use crate::cluster::{Cluster, Connection};
-use crate::journal::{self, Journal, JournalEvent};
+use crate::journal::{self, ExportAnswer, Journal, JournalEvent, SendBatch};
 use crate::metrics::Metrics;
 use crate::settings::Settings;
+use crate::source::{Collector, Repositories};
 
 /// Longest time at the end of the daemon for the last lines.
 const FLUSH: Duration = Duration::from_millis(500);
+/// Longest time of an attempt to export a batch.
+const ATTEMPT: Duration = Duration::from_secs(10);
 /// Pause between two checks if they are written.
 const LOOK: Duration = Duration::from_millis(5);
 
@@ -27,6 +31,7 @@ const LOOK: Duration = Duration::from_millis(5);
 pub(super) fn open_journal(
     settings: &Settings,
     connection: &Connection,
+    repositories: &Repositories,
     metrics: &Metrics,
 ) -> anyhow::Result<Journal> {
     if settings.journal.is_empty() {
@@ -38,17 +43,29 @@ pub(super) fn open_journal(
         JournalEvent::Lost => metrics.journal_line(false),
         JournalEvent::Failed => metrics.journal_failing(true),
         JournalEvent::Recovered => metrics.journal_failing(false),
+        JournalEvent::Exported(count) => metrics.journal_exported(true, count),
+        JournalEvent::Dropped(count) => metrics.journal_exported(false, count),
     };
     let stdout = settings.prints_journal().then(standard_output).transpose()?;
     let parts = journal::Settings {
         file: settings.journal_file(),
         stdout,
+        export: settings.journal_collector().map(|url| send_to(&url, repositories)).transpose()?,
         cluster: connection.server(),
         daemon: identity(),
         program: env!("CARGO_PKG_VERSION").to_owned(),
         observe: Box::new(observe),
     };
     Journal::open(parts).context("the journal cannot be started")
+}
+
+/// Sends batches to a collector, under the rules for hosts of the daemon.
+fn send_to(url: &str, repositories: &Repositories) -> anyhow::Result<SendBatch> {
+    let collector = Collector::new(url, repositories).context("the collector of the journal")?;
+    Ok(Box::new(move |body| match collector.post(body, clock::now() + ATTEMPT) {
+        Ok((status, answer)) => ExportAnswer::Status(status, answer),
+        Err(error) => ExportAnswer::Silence(error.to_string()),
+    }))
 }
 
 /// Continues the journal after its file, or after the head in the Lease if that is newer.

@@ -147,7 +147,7 @@ async fn run_daemon(
         }),
         false => None,
     };
-    let journal = open_journal(&settings, &connection, &metrics)?;
+    let journal = open_journal(&settings, &connection, &sources.0, &metrics)?;
     let daemon = Daemon {
         arguments,
         journal: journal.clone(),

@@ -3,6 +3,9 @@
 //! In: the definition that the program prints. Out: the page, compared with the one in docs/, or written to it where
 //! `MOORLINE_WRITE_DOCS` is 1. So the page cannot say anything that the API server does not enforce.
 
+mod json_schema;
+mod schemas;
+
 use std::fmt::Write as _;
 use std::path::Path;
 

@@ -128,7 +128,7 @@ pub use registry_mirrors::RegistryMirrors;
 pub use repository::clouds::{kms_decrypt, registry_identity, set_clouds, source_identity};
 pub use repository::transit::transit_decrypt;
 pub use repository::{
-    CommitSummary, OccupiedPlace, ReadResult, Repositories, Repository, fetch_lfs, fill_lfs,
+    Collector, CommitSummary, OccupiedPlace, ReadResult, Repositories, Repository, fetch_lfs, fill_lfs,
 };
 pub use revision::{History, NameError, ObjectHash, Reference, Revision};
 pub use signature::{SignatureError, SignaturePolicy, SignatureProblem, TrustedKeys, TrustedKeysError};

@@ -10,6 +10,7 @@
 
 mod charts;
 pub(super) mod clouds;
+mod collector;
 mod jobs;
 mod lfs_files;
 mod mount_place;
@@ -31,6 +32,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use charts::ChartStore;
+pub use collector::Collector;
 use jobs::JobNeed;
 pub use lfs_files::{fetch_lfs, fill_lfs};
 pub use mount_place::OccupiedPlace;

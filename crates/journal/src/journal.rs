@@ -11,7 +11,9 @@ use std::time::Duration;
 
 use crate::chain::{Chain, Head};
 use crate::entry::{Entry, Reason};
+use crate::exporter::{Exporter, SendBatch};
 use crate::journal_file::JournalFile;
+use crate::otlp::Origin;
 use crate::queue::{Item, Queue};
 use crate::targets::{Targets, now};
 
@@ -29,6 +31,10 @@ pub enum JournalEvent {
     Failed,
     /// Lines are written again.
     Recovered,
+    /// The collector has taken so many lines.
+    Exported(u64),
+    /// So many lines did not reach the collector.
+    Dropped(u64),
 }
 
 /// Settings of a journal.
@@ -37,6 +43,8 @@ pub struct Settings {
     pub file: Option<PathBuf>,
     /// Standard output, if lines are written there.
     pub stdout: Option<Box<dyn Write + Send>>,
+    /// Sends batches of lines to a collector, if there is one.
+    pub export: Option<SendBatch>,
     /// Address of the API server, for every line.
     pub cluster: Option<String>,
     /// Identity of this process.
@@ -58,7 +66,8 @@ struct Handle {
 
 struct Shared {
     queue: Queue,
-    observe: Box<dyn Fn(JournalEvent) + Send + Sync>,
+    exporter: Option<Exporter>,
+    observe: Arc<dyn Fn(JournalEvent) + Send + Sync>,
 }
 
 impl fmt::Debug for Handle {
@@ -70,13 +79,21 @@ impl fmt::Debug for Handle {
 impl Drop for Handle {
     fn drop(&mut self) {
         self.shared.queue.close();
+        if let Some(exporter) = &self.shared.exporter {
+            exporter.close();
+        }
     }
 }
 
 impl Journal {
     /// Starts the thread that writes; nothing is written before the first [`Self::start_term`].
     pub fn open(settings: Settings) -> io::Result<Self> {
-        let shared = Arc::new(Shared { queue: Queue::default(), observe: settings.observe });
+        let observe: Arc<dyn Fn(JournalEvent) + Send + Sync> = settings.observe.into();
+        let origin = Origin { daemon: settings.daemon.clone(), program: settings.program.clone() };
+        let told = observe.clone();
+        let start = |send| Exporter::start(origin, send, move |event| told(event));
+        let exporter = settings.export.map(start).transpose()?;
+        let shared = Arc::new(Shared { queue: Queue::default(), exporter: exporter.clone(), observe });
         let targets = Targets {
             file: settings.file.map(JournalFile::new),
             stdout: settings.stdout,
@@ -86,6 +103,8 @@ impl Journal {
                 program: Some(settings.program),
                 ..Entry::default()
             },
+            exporter,
+            dropped: 0,
             chain: Chain::default(),
         };
         let thread = shared.clone();
@@ -120,9 +139,12 @@ impl Journal {
         self.0.as_ref()?.shared.queue.head()
     }
 
-    /// True if every change that was recorded is written.
+    /// True if every change that was recorded is written, and exported or dropped.
     pub fn is_flushed(&self) -> bool {
-        self.0.as_ref().is_none_or(|handle| handle.shared.queue.is_idle())
+        self.0.as_ref().is_none_or(|handle| {
+            let exporter = handle.shared.exporter.as_ref();
+            handle.shared.queue.is_idle() && exporter.is_none_or(Exporter::is_idle)
+        })
     }
 }
 
@@ -143,6 +165,9 @@ impl Shared {
                 Item::Entry(entry) => *entry,
             };
             self.until_written(&mut failing, || targets.write(&entry).map(|()| targets.chain.head()));
+            if let dropped @ 1.. = std::mem::take(&mut targets.dropped) {
+                (self.observe)(JournalEvent::Dropped(dropped));
+            }
         }
     }
 

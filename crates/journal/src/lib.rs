@@ -11,9 +11,11 @@
 
 mod chain;
 mod entry;
+mod exporter;
 mod journal;
 mod journal_file;
 mod lines;
+mod otlp;
 mod queue;
 mod replay;
 mod targets;
@@ -21,7 +23,9 @@ mod verify;
 
 pub use chain::{Chain, Hash, Head, InvalidHeadError};
 pub use entry::{Change, DriftNote, Entry, Line, LineError, Reason, parse};
+pub use exporter::SendBatch;
 pub use journal::{Journal, JournalEvent, Settings};
 pub use lines::{MAX_LINE_BYTES, Position, ReadError, read_files};
+pub use otlp::ExportAnswer;
 pub use replay::replay;
 pub use verify::{Broken, Verified, VerifyError, verify};

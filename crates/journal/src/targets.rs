@@ -1,17 +1,23 @@
-//! Places that lines are written to: a file, standard output, or both.
+//! Places that lines are written to: a file, standard output, a collector, or several of them.
 //!
-//! In: entries. Out: lines at the end of a chain. With a file, a line counts once the file has it.
+//! In: entries. Out: lines at the end of a chain. With a file, a line counts once the file has it; the
+//! collector gets what counts.
 
 use std::fmt;
 use std::io::{self, Write};
 
 use crate::chain::{Chain, Hash, Head};
 use crate::entry::{Entry, Reason};
+use crate::exporter::Exporter;
 use crate::journal_file::JournalFile;
+use crate::otlp::ExportedLine;
 
 pub(crate) struct Targets {
     pub(crate) file: Option<JournalFile>,
     pub(crate) stdout: Option<Box<dyn Write + Send>>,
+    pub(crate) exporter: Option<Exporter>,
+    /// Lines that found no room in the exporter's queue.
+    pub(crate) dropped: u64,
     /// Line `Started` of this process, without a time.
     pub(crate) origin: Entry,
     pub(crate) chain: Chain,
@@ -74,6 +80,10 @@ impl Targets {
             }
         }
         self.chain = chain;
+        if let Some(exporter) = &self.exporter {
+            let line = ExportedLine { text: line, place: chain.head(), entry: entry.clone() };
+            self.dropped += u64::from(!exporter.push(line));
+        }
         Ok(())
     }
 }

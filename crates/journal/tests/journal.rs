@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use moorline_journal::{
-    Chain, Change, Entry, Head, Journal, JournalEvent, Reason, Settings, Verified, VerifyError, read_files,
-    verify,
+    Chain, Change, Entry, ExportAnswer, Head, Journal, JournalEvent, Reason, SendBatch, Settings, Verified,
+    VerifyError, read_files, verify,
 };
 use proptest::prelude::*;
 
@@ -29,6 +29,7 @@ fn settings(file: Option<PathBuf>, stdout: Option<Page>) -> Settings {
     Settings {
         file,
         stdout: stdout.map(|page| Box::new(page) as Box<dyn Write + Send>),
+        export: None,
         cluster: Some("c".to_owned()),
         daemon: "d".to_owned(),
         program: "0".to_owned(),
@@ -236,4 +237,47 @@ proptest! {
         prop_assert_eq!(found.lines, readable);
         prop_assert!(last.seq <= head.seq + 2);
     }
+}
+
+#[test]
+fn a_collector_gets_every_line_and_one_that_hangs_delays_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("journal");
+    let (bodies, sent) = std::sync::mpsc::channel::<String>();
+    let (release, hangs) = std::sync::mpsc::channel::<()>();
+    let mut is_first = true;
+    let export: SendBatch = Box::new(move |body| {
+        bodies.send(String::from_utf8(body.to_vec()).unwrap()).unwrap();
+        if std::mem::take(&mut is_first) {
+            // It never answers, until the test says so.
+            let _ = hangs.recv();
+        }
+        ExportAnswer::Status(200, Vec::new())
+    });
+    let journal =
+        Journal::open(Settings { export: Some(export), ..settings(Some(file.clone()), None) }).unwrap();
+    journal.start_term(None);
+    let first = sent.recv().unwrap();
+    assert!(first.contains(r#"\"reason\":\"Started\""#), "{first}");
+    (0..10).for_each(|at| journal.record(change(&format!("/ConfigMap|a/{at}"))));
+    let began = Instant::now();
+    while journal.head().unwrap().seq < 11 {
+        assert!(began.elapsed() < Duration::from_secs(20), "the file waits for the collector");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    assert!(!journal.is_flushed(), "the collector has not answered");
+    release.send(()).unwrap();
+    flush(&journal);
+    // The bodies of all batches are the lines of the file.
+    let batches: Vec<String> = std::iter::once(first).chain(sent.try_iter()).collect();
+    let lines: Vec<String> = batches.iter().flat_map(|body| lines_of(body)).collect();
+    let written = std::fs::read_to_string(&file).unwrap();
+    assert_eq!(lines, written.lines().map(str::to_owned).collect::<Vec<_>>());
+}
+
+/// The lines in a batch.
+fn lines_of(body: &str) -> Vec<String> {
+    let body: serde_json::Value = serde_json::from_str(body).unwrap();
+    let records = body["resourceLogs"][0]["scopeLogs"][0]["logRecords"].as_array().unwrap().clone();
+    records.iter().map(|record| record["body"]["stringValue"].as_str().unwrap().to_owned()).collect()
 }

@@ -11,6 +11,12 @@ impl Metrics {
         self.0.journal.with_label_values(&[result]).inc();
     }
 
+    /// Counts lines that the collector of the journal has taken, or that did not reach it.
+    pub fn journal_exported(&self, taken: bool, count: u64) {
+        let result = if taken { "exported" } else { "dropped" };
+        self.0.journal.with_label_values(&[result]).inc_by(count);
+    }
+
     /// Records that the journal cannot be written.
     pub fn journal_failing(&self, failing: bool) {
         self.0.journal_failing.with_label_values(NONE).set(i64::from(failing));

@@ -109,7 +109,7 @@ table! {
     GIT_WAITING: Gauge "moorline_git_waiting" &[], &[],
         "Requests to repositories and reads that wait for a Git worker; a number that does not fall means that servers do not respond, or that one namespace exceeds its share.";
     JOURNAL: Counter "moorline_journal_lines_total" &["result"], &[],
-        "Lines of the journal: `written`, and `lost` for changes that are not in it because nothing could be written for too long.";
+        "Lines of the journal: `written`; `lost` for changes that are not in it because nothing could be written for too long; `exported` to the OTLP collector, and `dropped` for lines that it did not take.";
     JOURNAL_FAILING: Gauge "moorline_journal_failing" &[], &[],
         "1 while the journal cannot be written, as on a full disk; changes queue meanwhile.";
     NOTIFICATIONS: Counter "moorline_notifications_total" &["result"], &[],

@@ -181,7 +181,12 @@ impl Settings {
 
     /// Returns the file of the journal.
     pub fn journal_file(&self) -> Option<PathBuf> {
-        self.journal.iter().find(|place| &***place != table::STDOUT).map(|place| PathBuf::from(&**place))
+        self.journal.iter().find(|place| place.starts_with('/')).map(|place| PathBuf::from(&**place))
+    }
+
+    /// Returns the URL of the collector of the journal, as it is posted to.
+    pub fn journal_collector(&self) -> Option<String> {
+        self.journal.iter().find_map(|place| table::collector_url(place))
     }
 
     /// Merges and validates the file, the whole environment, and the flags (names without the

@@ -157,8 +157,8 @@ pub const TABLE: &[Setting] = &[
         log_format = given => given.one_of(&FORMATS)?, format => word(&FORMATS, *format)),
     row!("logLevel" "Log level: error, warn, info, debug or trace."
         log_level = given => given.one_of(&LEVELS)?, level => word(&LEVELS, *level)),
-    row!("journal" "Places for one line of JSON for each change of an object: stdout, the absolute path of one file, or both; empty: no journal is written."
-        journal = given => one_file(given.list(JOURNAL, |place| place == STDOUT || is_absolute(place))?)?, places => json!(places)),
+    row!("journal" "Places for one line of JSON for each change of an object: stdout, the absolute path of one file, and the address of one OTLP collector, as otlp:https://collector:4318; empty: no journal is written."
+        journal = given => one_of_each(given.list(JOURNAL, is_journal_place)?)?, places => json!(places)),
     row!("clusterName" "Name of the cluster in notifications: statuses of commits carry it, so that clusters do not overwrite each other's; empty: default."
         cluster_name = given => given.optional(LABEL, is_dns_label)?, name => json!(name)),
     row!("instance" "Serves only the Syncs labelled moorline.dev/instance with this value; empty: those without the label."
@@ -214,13 +214,36 @@ pub(super) const HIDDEN: &str = "(not shown)";
 
 /// Place of the journal that is standard output.
 pub(super) const STDOUT: &str = "stdout";
-const JOURNAL: &str = "stdout or an absolute path, such as /var/log/moorline/journal";
+const JOURNAL: &str = "stdout, an absolute path, such as /var/log/moorline/journal, or otlp: and a URL, such as otlp:https://collector:4318";
 
-/// Checks that a journal has at most one file.
-fn one_file(places: Vec<Box<str>>) -> Result<Vec<Box<str>>, ValueError> {
-    match places.iter().filter(|place| &***place != STDOUT).count() {
-        0 | 1 => Ok(places),
-        _ => Err(ValueError("stdout and at most one file".to_owned())),
+/// Prefix of the place of the journal that is a collector.
+const COLLECTOR: &str = "otlp:";
+/// Path of the endpoint for logs, where the URL has none.
+const LOGS_PATH: &str = "/v1/logs";
+
+fn is_journal_place(place: &str) -> bool {
+    place == STDOUT || is_absolute(place) || collector_url(place).is_some()
+}
+
+/// Returns the URL of a place that is a collector. Logins, queries and fragments are refused: the
+/// setting is shown to everybody who may read settings.
+pub(super) fn collector_url(place: &str) -> Option<String> {
+    let url = place.strip_prefix(COLLECTOR)?;
+    let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"))?;
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~:/[]".contains(&byte);
+    let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let has_host = host.bytes().next().is_some_and(|byte| byte.is_ascii_alphanumeric() || byte == b'[');
+    let path = if path.trim_end_matches('/').is_empty() { LOGS_PATH } else { path };
+    let scheme = url.strip_suffix(rest)?;
+    (has_host && rest.bytes().all(is_plain)).then(|| format!("{scheme}{host}{path}"))
+}
+
+/// Checks that a journal has at most one file and one collector.
+fn one_of_each(places: Vec<Box<str>>) -> Result<Vec<Box<str>>, ValueError> {
+    let count = |is_it: fn(&str) -> bool| places.iter().filter(|place| is_it(place)).count();
+    match (count(is_absolute), count(|place| place.starts_with(COLLECTOR))) {
+        (0 | 1, 0 | 1) => Ok(places),
+        _ => Err(ValueError("stdout, at most one file and at most one collector".to_owned())),
     }
 }
 
