@@ -60,14 +60,15 @@ pub(crate) fn batch_body(lines: &[ExportedLine], origin: &Origin) -> Vec<u8> {
 fn record(line: &ExportedLine) -> Value {
     let entry = &line.entry;
     let change = entry.change.map(|change| format!("{change:?}"));
+    let (reason, hash) = (format!("{:?}", entry.reason), line.place.hash.to_string());
     let texts = [
         ("moorline.cluster", entry.cluster.as_deref()),
         ("moorline.sync", entry.sync.as_deref()),
-        ("moorline.reason", Some(&*format!("{:?}", entry.reason))),
+        ("moorline.reason", Some(&*reason)),
         ("moorline.object", entry.object.as_deref()),
         ("moorline.change", change.as_deref()),
         ("moorline.revision", entry.revision.as_deref()),
-        ("moorline.journal.hash", Some(&*line.place.hash.to_string())),
+        ("moorline.journal.hash", Some(&*hash)),
     ]
     .into_iter()
     .filter_map(|(key, value)| Some(text_attribute(key, value?)));

@@ -21,7 +21,9 @@ fn alerts() -> Vec<(String, Value)> {
 fn dashboard() -> Vec<String> {
     let file: Value = serde_json::from_str(&text("charts/moorline/files/dashboard.json")).expect("JSON");
     let panels = file["panels"].as_array().expect("panels");
+    let annotations = file["annotations"]["list"].as_array().expect("annotations");
     let targets = panels.iter().flat_map(|panel| panel["targets"].as_array().expect("targets"));
+    let targets = targets.chain(annotations);
     targets.map(|target| target["expr"].as_str().expect("an expression").to_owned()).collect()
 }
 
@@ -73,6 +75,28 @@ fn alerts_and_dashboard_ask_for_figures_that_there_are() {
         seen.extend(named.into_iter().map(|(name, _)| name));
     }
     assert!(seen.len() > 10, "{seen:?}");
+}
+
+/// The anchors of a page's headings, as repositories and the site make them.
+fn anchors(page: &str) -> BTreeSet<String> {
+    let headings = page.lines().filter(|line| line.starts_with('#'));
+    let anchor = |heading: &str| {
+        let words = heading.trim_start_matches('#').trim().to_lowercase();
+        let kept = words.chars().filter(|char| char.is_alphanumeric() || [' ', '-'].contains(char));
+        kept.map(|char| if char == ' ' { '-' } else { char }).collect()
+    };
+    headings.map(anchor).collect()
+}
+
+#[test]
+fn every_alert_names_a_section_of_the_docs_that_there_is() {
+    for (name, rule) in alerts() {
+        let link = rule["annotations"]["runbook_url"].as_str().unwrap_or_else(|| panic!("{name} has no runbook_url"));
+        let (page, anchor) = link.split_once('#').expect("a section");
+        assert!(anchors(&text(page)).contains(anchor), "{name}: {page} has no section #{anchor}");
+        assert_eq!(anchor, name.to_lowercase(), "the section is that of the alert");
+    }
+    assert!(anchors("# A b\n## C, d\n").contains("c-d"));
 }
 
 #[test]
@@ -127,6 +151,11 @@ fn the_chart_carries_alerts_and_dashboard_as_they_are() {
     let objects = helm.objects(&["--set", "prometheusRule.enabled=true,dashboard.enabled=true"]);
     let rule = objects.iter().find(|object| object["kind"] == "PrometheusRule").expect("a PrometheusRule");
     assert_eq!(rule["spec"], documents(ALERTS, &text(ALERTS)).remove(0));
+    let site = "prometheusRule.enabled=true,prometheusRule.docs=https://git.example/moorline/docs/";
+    let objects = helm.objects(&["--set", site]);
+    let rule = objects.iter().find(|object| object["kind"] == "PrometheusRule").expect("a PrometheusRule");
+    let link = &rule["spec"]["groups"][0]["rules"][0]["annotations"]["runbook_url"];
+    assert_eq!(link, "https://git.example/moorline/docs/troubleshooting.md#moorlinenotready");
     let named = |object: &&Value| object["metadata"]["name"] == "moorline-dashboard";
     let board = objects.iter().find(named).expect("a dashboard")["data"]["moorline.json"].clone();
     let board: Value = serde_json::from_str(board.as_str().expect("text")).expect("JSON");
