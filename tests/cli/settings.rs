@@ -82,7 +82,11 @@ fn every_value_can_be_set_in_every_place() {
         ("logFormat", json!("json"), "json"),
         ("logLevel", json!("debug"), "debug"),
         ("clusterName", json!("prod-eu"), "prod-eu"),
-        ("journal", json!(["stdout", "/var/log/journal"]), "stdout,/var/log/journal"),
+        (
+            "journal",
+            json!(["stdout", "/var/log/journal", "otlp:https://a:4318"]),
+            "stdout,/var/log/journal,otlp:https://a:4318",
+        ),
         ("instance", json!("blue"), "blue"),
         ("keySecret", json!("keys"), "keys"),
         ("daemonIdentityNamespaces", json!(["infra", "apps"]), "infra, apps"),
@@ -134,6 +138,31 @@ fn every_value_can_be_set_in_every_place() {
     assert_eq!(by_file.proxy.as_ref().map(|url| url.reveal()), Some("http://user:planted@proxy:3128"));
     let printed = format!("{by_file:?}{}", row("proxy").value(&by_file));
     assert!(!printed.contains("planted"), "{printed}");
+}
+
+#[test]
+fn the_collector_of_the_journal_is_an_address_without_a_login() {
+    for (place, expect) in [
+        ("otlp:https://otel.example", Some("https://otel.example/v1/logs")),
+        ("otlp:https://otel.example:4318/", Some("https://otel.example:4318/v1/logs")),
+        ("otlp:http://[::1]:4318/own/path", Some("http://[::1]:4318/own/path")),
+        ("otlp:grpc://otel.example", None),
+        ("otlp:https://", None),
+        ("otlp:https:///v1/logs", None),
+        ("otlp:https://user:planted@otel.example", None),
+        ("otlp:https://otel.example/?key=planted", None),
+        ("otlp:https://otel.example/#a", None),
+        ("otlp:", None),
+        ("https://otel.example", None),
+    ] {
+        let settings = read(json!({"journal": [place]}), &[], &[]);
+        assert_eq!(settings.is_ok(), expect.is_some(), "{place}");
+        let Ok(settings) = settings else { continue };
+        assert_eq!((settings.journal_collector().as_deref(), settings.journal_file()), (expect, None));
+    }
+    for twice in [["otlp:https://a", "otlp:https://b"], ["/a", "/b"]] {
+        assert!(read(json!({"journal": twice}), &[], &[]).is_err(), "{twice:?}");
+    }
 }
 
 #[test]

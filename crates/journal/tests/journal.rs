@@ -261,7 +261,7 @@ fn a_collector_gets_every_line_and_one_that_hangs_delays_nothing() {
     assert!(first.contains(r#"\"reason\":\"Started\""#), "{first}");
     (0..10).for_each(|at| journal.record(change(&format!("/ConfigMap|a/{at}"))));
     let began = Instant::now();
-    while journal.head().unwrap().seq < 11 {
+    while journal.head().is_none_or(|head| head.seq < 11) {
         assert!(began.elapsed() < Duration::from_secs(20), "the file waits for the collector");
         std::thread::sleep(Duration::from_millis(2));
     }
