@@ -36,7 +36,7 @@ const MAX_CALLS: usize = 64;
 /// The longest time of a call.
 const CALL_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Answer questions of an AI agent about Syncs, over standard input (Model Context Protocol)
+/// Answer an AI agent over standard input (Model Context Protocol)
 ///
 /// Reads with your kubeconfig, and writes nothing: a change is a proposal, which you run yourself.
 /// There is no tool that approves anything.
