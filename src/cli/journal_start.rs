@@ -1,7 +1,7 @@
 //! Starts and ends the journal of a daemon.
 //!
-//! In: the settings. Out: a journal that writes to standard output, to a file and to a collector, and
-//! that is off without the setting.
+//! In: the settings. Out: a journal that writes to standard output, to a file and to a collector,
+//! and that is off without the setting.
 
 use std::fs::File;
 use std::io::Write;

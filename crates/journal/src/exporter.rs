@@ -1,7 +1,8 @@
 //! Sends lines to a collector, on a thread of its own.
 //!
 //! In: lines that are written already, from the thread of the journal. Out: batches. Nobody waits
-//! for it: beyond the bound of the queue, and after the last attempt, lines are dropped and counted.
+//! for it: beyond the bound of the queue, and after the last attempt, lines are dropped and
+//! counted.
 
 use std::collections::VecDeque;
 use std::fmt;

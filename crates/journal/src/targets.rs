@@ -1,7 +1,7 @@
 //! Places that lines are written to: a file, standard output, a collector, or several of them.
 //!
-//! In: entries. Out: lines at the end of a chain. With a file, a line counts once the file has it; the
-//! collector gets what counts.
+//! In: entries. Out: lines at the end of a chain. With a file, a line counts once the file has it;
+//! the collector gets what counts.
 
 use std::fmt;
 use std::io::{self, Write};

@@ -1,8 +1,9 @@
 //! Puts an answer into its envelope.
 //!
 //! In: a value with texts of other people: names, messages, commits, fields of objects. Out: one
-//! object of JSON that marks all of it as data. Hidden characters are shown by their number, and the
-//! answer is bounded: it says what is left out. JSON quotes every text, so none can leave its place.
+//! object of JSON that marks all of it as data. Hidden characters are shown by their number, and
+//! the answer is bounded: it says what is left out. JSON quotes every text, so none can leave its
+//! place.
 
 use serde_json::{Map, Value, json};
 

@@ -91,7 +91,9 @@ fn anchors(page: &str) -> BTreeSet<String> {
 #[test]
 fn every_alert_names_a_section_of_the_docs_that_there_is() {
     for (name, rule) in alerts() {
-        let link = rule["annotations"]["runbook_url"].as_str().unwrap_or_else(|| panic!("{name} has no runbook_url"));
+        let link = rule["annotations"]["runbook_url"]
+            .as_str()
+            .unwrap_or_else(|| panic!("{name} has no runbook_url"));
         let (page, anchor) = link.split_once('#').expect("a section");
         assert!(anchors(&text(page)).contains(anchor), "{name}: {page} has no section #{anchor}");
         assert_eq!(anchor, name.to_lowercase(), "the section is that of the alert");

@@ -1,8 +1,8 @@
 //! Posts batches to the collector that the operator names, by the same network as the
 //! repositories.
 //!
-//! In: the URL of a setting, and bodies. Out: the status and the first bytes of each answer. The host
-//! passes the rules of the operator, and no redirect is followed.
+//! In: the URL of a setting, and bodies. Out: the status and the first bytes of each answer. The
+//! host passes the rules of the operator, and no redirect is followed.
 
 use std::io::Read as _;
 use std::time::Instant;
