@@ -13,9 +13,13 @@ const fn document(name: &'static str, version: u32, source: &'static str, schema
 }
 
 /// All documents.
-pub const DOCUMENTS: [Document; 12] = [
+pub const DOCUMENTS: [Document; 16] = [
     document("api-object", 1, "/api/v1/syncs/NAMESPACE/NAME/objects/GROUP/KIND/NAMESPACE/NAME", api_object),
     document("api-sync", 1, "/api/v1/syncs/NAMESPACE/NAME", api_sync),
+    document("api-sync-diff", 1, "/api/v1/syncs/NAMESPACE/NAME/diff", api_sync_diff),
+    document("api-sync-plan", 1, "/api/v1/syncs/NAMESPACE/NAME/plan", api_sync_plan),
+    document("api-sync-settings", 1, "/api/v1/syncs/NAMESPACE/NAME/settings", api_sync_settings),
+    document("api-sync-timeline", 1, "/api/v1/syncs/NAMESPACE/NAME/timeline", api_sync_timeline),
     document("api-syncs", 1, "/api/v1/syncs", api_syncs),
     document("artifact", 1, "moorline push -o json, moorline pull -o json", artifact),
     document("audit", 1, "each line of moorline audit -o json", audit),
@@ -157,9 +161,13 @@ fn plan() -> Value {
     )
 }
 
+/// The repository of a Sync.
+fn repository() -> Value {
+    object(&[("path", text()), ("reference", text()), ("url", text())], &[])
+}
+
 /// A Sync in a list of the status page.
 fn card() -> Value {
-    let repository = object(&[("path", text()), ("reference", text()), ("url", text())], &[]);
     object(
         &[
             ("counts", nullable(of_status("objects"))),
@@ -170,7 +178,7 @@ fn card() -> Value {
             ("namespace", text()),
             ("page", text()),
             ("reason", text()),
-            ("repository", repository),
+            ("repository", repository()),
             ("revision", nullable(of_status("revision"))),
             ("state", text()),
         ],
@@ -206,6 +214,64 @@ fn row() -> Value {
     )
 }
 
+/// An entry of a timeline.
+fn entry() -> Value {
+    object(
+        &[("kind", text()), ("reason", text()), ("text", text()), ("time", time())],
+        &[
+            ("author", text()),
+            ("changedAt", nullable(text())),
+            ("changes", foreign("Numbers of changed objects, by kind of change.")),
+            ("deleted", flag()),
+            ("duration", nullable(text())),
+            ("fields", list(text())),
+            ("manager", nullable(text())),
+            ("object", text()),
+            ("revision", text()),
+            ("subject", text()),
+        ],
+    )
+}
+
+fn api_sync_timeline() -> Value {
+    object(&[("entries", list(entry()))], &[])
+}
+
+fn api_sync_diff() -> Value {
+    let more = [("diff", list(text())), ("hidden", list(text())), ("notRead", text())];
+    let shown = extended(row(), &[], &more);
+    object(&[("objects", list(shown)), ("page", number()), ("pages", number())], &[])
+}
+
+fn api_sync_plan() -> Value {
+    let held = object(&[("objects", list(row())), ("reason", text()), ("state", text())], &[]);
+    object(
+        &[
+            ("approval", nullable(of_status("approval"))),
+            ("deletes", list(row())),
+            ("held", list(held)),
+            ("revision", nullable(of_status("revision"))),
+        ],
+        &[],
+    )
+}
+
+fn api_sync_settings() -> Value {
+    let words = object(&[("text", text()), ("title", text())], &[]);
+    object(
+        &[
+            ("conditions", of_status("conditions")),
+            ("dependsOn", list(text())),
+            ("interval", text()),
+            ("labels", json!({"type": "object", "additionalProperties": text()})),
+            ("repository", repository()),
+            ("serviceAccount", nullable(text())),
+            ("words", list(words)),
+        ],
+        &[],
+    )
+}
+
 fn api_sync() -> Value {
     let repair = object(
         &[
@@ -217,10 +283,6 @@ fn api_sync() -> Value {
             ("time", time()),
         ],
         &[],
-    );
-    let event = object(
-        &[("reason", text()), ("text", text()), ("time", time())],
-        &[("author", text()), ("revision", text()), ("subject", text())],
     );
     extended(
         card(),
@@ -238,7 +300,7 @@ fn api_sync() -> Value {
             ("problems", of_status("problems")),
             ("repairs", list(repair)),
             ("serviceAccount", nullable(text())),
-            ("timeline", list(event)),
+            ("timeline", list(entry())),
         ],
         &[],
     )

@@ -144,6 +144,10 @@ fn the_json_of_the_page_fits_its_schemas() {
     for sync in all["syncs"].as_array().unwrap() {
         let one = get(&format!("/api/v1{}", sync["page"].as_str().unwrap()), None);
         fits("api-sync", &one);
+        for tab in ["timeline", "diff", "plan", "settings"] {
+            let path = format!("/api/v1{}/{tab}", sync["page"].as_str().unwrap());
+            fits(&format!("api-sync-{tab}"), &get(&path, None));
+        }
         for row in one["objects"].as_array().unwrap().iter().take(2) {
             let path = format!("/api/v1{}", row["page"].as_str().unwrap());
             for look in
