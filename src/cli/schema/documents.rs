@@ -289,6 +289,7 @@ fn api_sync() -> Value {
         &[
             ("advice", nullable(text())),
             ("approval", nullable(of_status("approval"))),
+            ("approvals", of_status("approvals")),
             ("conditions", of_status("conditions")),
             ("dependents", list(text())),
             ("fitting", number()),
