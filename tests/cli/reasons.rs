@@ -16,7 +16,7 @@ const ENUMS: [&str; 3] = ["Reason::", "EventReason::", "FailureReason::"];
 
 /// Files that declare them; the API server has an enum of the same name.
 const DECLARED: [&str; 3] =
-    ["crates/api/src/status.rs", "crates/api/src/event.rs", "crates/engine/src/plan/outcome.rs"];
+    ["crates/api/src/condition.rs", "crates/api/src/event.rs", "crates/engine/src/plan/outcome.rs"];
 
 /// Calls before a reason that is a text of its own.
 const MAKERS: [&str; 10] = [
