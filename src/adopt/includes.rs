@@ -135,7 +135,7 @@ mod tests {
             (json!({}), None),
             (json!({"fromPath": "deploy"}), Some(near.clone())),
             (json!({"toPath": "."}), Some(near.clone())),
-            (json!({"toPath": "../a"}), Some(near.clone())),
+            (json!({"toPath": "../a"}), Some(near)),
             (json!({}), Some(base("moorline", json!({"include": [{"repository": {"name": "c"}}]})))),
             (json!({}), Some(base("flux-system", json!({"secretRef": {"name": "login"}})))),
         ] {

@@ -126,7 +126,7 @@ async fn a_commit_gets_its_status_and_a_killed_daemon_loses_nothing() {
     let context = format!("moorline/lab/{}/shop", scene.namespace);
     let expect = |commit: &str, state: &str| (path(commit), state.to_owned(), context.clone());
     assert_eq!(services.statuses(), [expect(&first, "pending"), expect(&first, "success")]);
-    until_records(&scene, "Told", 2).await;
+    until_records(&scene, "Sent", 2).await;
 
     // A commit elsewhere is not sent.
     let elsewhere = scene.push(&[("other/b.json".to_owned(), config_map("b", "1"))]);

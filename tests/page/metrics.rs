@@ -27,7 +27,7 @@ fn all() -> Metrics {
     metrics.git_operation(GitOperation::Fetch, Duration::from_secs(60), Some("RepositoryTimeout"));
     metrics.watch_relisted("apps/Deployment", "Expired");
     metrics.journal_line(true);
-    metrics.notifications("told", 1);
+    metrics.notifications("sent", 1);
     metrics
 }
 

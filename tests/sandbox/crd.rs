@@ -333,6 +333,34 @@ fn full_status() -> SyncStatus {
             pruned: 3,
             plan: vec!["create ConfigMap shop/a".to_owned()],
         }],
+        notifications: vec![notification(time())],
+        announced: Some(api::AnnouncedState {
+            revision: "main@1".to_owned(),
+            digest: "v1:0".to_owned(),
+            healthy: true,
+            failed: "ApplyFailed main@1".to_owned(),
+            degraded: "main@1".to_owned(),
+        }),
+    }
+}
+
+/// A notification in which every field says something.
+fn notification(time: Time) -> api::NotificationRecord {
+    api::NotificationRecord {
+        notifier: "moorline/chat".to_owned(),
+        id: "0123".to_owned(),
+        transition: api::Transition::RolledBack,
+        time,
+        state: api::NotificationState::Waiting,
+        details: Some(api::TransitionDetails {
+            revision: "main@2".to_owned(),
+            previous_revision: "main@1".to_owned(),
+            digest: "v1:0".to_owned(),
+            reason: "Degraded".to_owned(),
+            message: "a probe failed".to_owned(),
+            changes: history_entry(serde_json::from_value(json!("2026-01-02T03:04:05Z")).unwrap()).changes,
+            objects: 6,
+        }),
     }
 }
 

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::history::ChangeCounts;
 
-/// A transition of a Sync that can be told.
+/// A transition of a Sync that notifications are about.
 #[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Transition {
     /// A revision that changed objects is applied completely.
@@ -57,11 +57,11 @@ impl fmt::Display for Transition {
 /// State of a notification.
 #[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotificationState {
-    /// It is still to be told.
+    /// It is still to be sent.
     Waiting,
-    /// It was told.
-    Told,
-    /// It could not be told, and is not tried any more.
+    /// It was sent.
+    Sent,
+    /// It could not be sent, and is not tried any more.
     GivenUp,
 }
 
@@ -79,7 +79,7 @@ pub struct NotificationRecord {
     pub time: Time,
     /// State of the notification.
     pub state: NotificationState,
-    /// Details of the transition, until it was told.
+    /// Details of the transition, until it was sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<TransitionDetails>,
 }

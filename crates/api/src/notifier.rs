@@ -49,13 +49,13 @@ use super::{DurationText, SecretRef, Transition};
         name = "Transitions",
         type_ = "string",
         json_path = ".spec.transitions",
-        description = "Transitions that are told"
+        description = "Transitions that are sent"
     ),
     printcolumn(
         name = "Suspended",
         type_ = "boolean",
         json_path = ".spec.suspend",
-        description = "True if nothing is told",
+        description = "True if nothing is sent",
         priority = 1
     ),
     printcolumn(
@@ -104,11 +104,11 @@ pub struct NotifierSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub syncs: Option<SyncSelector>,
 
-    /// The transitions that are told.
+    /// The transitions that are sent.
     #[schemars(length(min = 1, max = 8))]
     pub transitions: Vec<Transition>,
 
-    /// An expression in CEL that is true for what is told, such as `sync.labels.tier == 'prod'`. Its variables are sync,
+    /// An expression in CEL that is true for the transitions to send, such as `sync.labels.tier == 'prod'`. Its variables are sync,
     /// transition, revision, previousRevision, counts, reason and message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 2048))]
@@ -119,11 +119,11 @@ pub struct NotifierSpec {
     #[schemars(length(min = 1, max = 2048))]
     pub message: Option<String>,
 
-    /// A transition is not told if the same one of the same Sync was told within this time.
+    /// A transition is not sent if the same one of the same Sync was sent within this time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throttle: Option<DurationText>,
 
-    /// Nothing is told. What happens meanwhile is not told later.
+    /// Nothing is sent. What happens meanwhile is not sent later.
     #[serde(default)]
     pub suspend: bool,
 }

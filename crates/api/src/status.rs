@@ -91,7 +91,7 @@ pub struct SyncStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub approvals: Vec<PendingApproval>,
 
-    /// What Notifiers were told last, and what they are still to be told.
+    /// Notifications that were sent last, and those that are still to be sent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notifications: Vec<NotificationRecord>,
 

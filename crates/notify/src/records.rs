@@ -2,7 +2,7 @@
 //!
 //! In: the status that was written last, the next one, the Notifiers, and what was sent meanwhile.
 //! Out: the next status with its records. A record begins as Waiting, in the write that its
-//! transition makes anyway; it is `Told`, or `GivenUp`, in a later one.
+//! transition makes anyway; it is `Sent`, or `GivenUp`, in a later one.
 //!
 //! Of each Notifier the status keeps what waits, the last that was sent, and with `spec.throttle`
 //! the last of each transition within that time.
@@ -59,7 +59,7 @@ pub fn advance(
         let is_it = |told: &&ToldRecord| *told.id == *record.id && *told.notifier == *record.notifier;
         let ended = told.iter().find(is_it).filter(|_| record.state == NotificationState::Waiting);
         if let Some(ended) = ended {
-            let state = if ended.is_told { NotificationState::Told } else { NotificationState::GivenUp };
+            let state = if ended.is_told { NotificationState::Sent } else { NotificationState::GivenUp };
             (record.state, record.details) = (state, None);
         }
     }

@@ -85,7 +85,7 @@ async fn deliver(context: &Arc<Context>, client: &OutboundClient, lane: &Lane, d
             NextAttempt::After(pause) => tokio::time::sleep(pause).await,
             NextAttempt::Done | NextAttempt::GiveUp => {
                 let is_told = next == NextAttempt::Done;
-                context.reporting.metrics.notifications(if is_told { "told" } else { "given_up" }, 1);
+                context.reporting.metrics.notifications(if is_told { "sent" } else { "given_up" }, 1);
                 let (notifier, id) = (delivery.notifier.clone(), delivery.record.id.as_str().into());
                 return record_told(&delivery.recorder, ToldRecord { notifier, id, is_told });
             }
@@ -128,9 +128,9 @@ async fn try_once(
     let (sync, id, transition) = (delivery.recorder.name(), &*delivery.record.id, delivery.record.transition);
     match result {
         DeliveryResult::Accepted => {
-            tracing::debug!(%sync, notifier = &*delivery.notifier, id, %transition, "told");
+            tracing::debug!(%sync, notifier = &*delivery.notifier, id, %transition, "sent");
         }
-        _ => tracing::debug!(%sync, notifier = &*delivery.notifier, id, %transition, problem, "not told"),
+        _ => tracing::debug!(%sync, notifier = &*delivery.notifier, id, %transition, problem, "not sent"),
     }
     (result, problem)
 }
@@ -144,7 +144,7 @@ async fn report_trouble(context: &Context, notifier: &CompiledNotifier, problem:
         None => NotifierState::Ready,
         Some(problem) => {
             tracing::warn!(notifier = notifier.key(), problem, "notifications are not taken");
-            NotifierState::NotTold(problem)
+            NotifierState::DeliveryFailed(problem)
         }
     };
     let id = [notifier.namespace.clone(), notifier.name.clone(), notifier.uid.clone()];

@@ -17,7 +17,7 @@ pub(super) enum NotifierState {
     /// Its spec is refused, with the problems.
     SpecInvalid(String),
     /// The service does not take notifications, with the problem.
-    NotTold(String),
+    DeliveryFailed(String),
 }
 
 /// Writes the state of the Notifier with this namespace, name and uid.
@@ -30,7 +30,7 @@ pub(super) async fn report_state(
     let (status, reason, message) = match state {
         NotifierState::Ready => ("True", "Ready", String::new()),
         NotifierState::SpecInvalid(problems) => ("False", "SpecInvalid", problems),
-        NotifierState::NotTold(problem) => ("False", "NotTold", problem),
+        NotifierState::DeliveryFailed(problem) => ("False", "DeliveryFailed", problem),
     };
     let now = jiff::Timestamp::try_from(SystemTime::now()).unwrap_or_default();
     let now = jiff::Timestamp::from_second(now.as_second()).unwrap_or(now);

@@ -86,7 +86,8 @@ fn fakes() -> Fakes {
             }
         }
     });
-    let (refused, asked): (Arc<Mutex<BTreeSet<String>>>, Arc<Mutex<Vec<String>>>) = Default::default();
+    let refused: Arc<Mutex<BTreeSet<String>>> = Arc::default();
+    let asked: Arc<Mutex<Vec<String>>> = Arc::default();
     let (review, mut questions) = mpsc::channel::<AccessRequest>(4);
     let (no, all) = (refused.clone(), asked.clone());
     tokio::spawn(async move {

@@ -463,7 +463,7 @@ mod tests {
         );
         // A text that YAML would quote is compared by line as well.
         let (old, new) = (json!(" a\n\tb\n"), json!(" a\n\tc"));
-        let found = lines(json!({"f": new.clone()}), json!({"f": old.clone()}), &[("f", both(old, new))]);
+        let found = lines(json!({"f": new}), json!({"f": old}), &[("f", both(old, new))]);
         assert_eq!(found, ["-f: |", "+f: |-", "    a", "-  \tb", "+  \tc"]);
         // The hidden value is not written even if a body has it.
         let found = lines(json!({"a": 1}), json!({"a": "hunter2"}), &[("a", None)]);
