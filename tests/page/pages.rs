@@ -180,8 +180,6 @@ const LEFT_OUT: [(&str, &str, &str); 39] = [
         "moorline status shop -n moorline",
         "tests/cluster_rollout/rollback/ask_first.rs runs it",
     ),
-    ("docs/approval.md", "moorline plan --sync shop -n moorline", "docs/cli.md plans"),
-    ("docs/approval.md", "moorline approve shop -n moorline --hash 5c7d3a90", "no plan has this hash"),
     ("docs/prune.md", "moorline approve shop -n moorline", "docs/recipes.md approves"),
     (
         "docs/moving-objects.md",

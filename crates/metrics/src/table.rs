@@ -113,7 +113,7 @@ table! {
     JOURNAL_FAILING: Gauge "moorline_journal_failing" &[], &[],
         "1 while the journal cannot be written, as on a full disk; changes queue meanwhile.";
     NOTIFICATIONS: Counter "moorline_notifications_total" &["result"], &[],
-        "Notifications: `told`; `given_up`, because the service did not take them for an hour or refused them; `dropped`, because too many waited.";
+        "Notifications: `sent`; `given_up`, because the service did not take them for an hour or refused them; `dropped`, because too many waited.";
     LEADER: Gauge "moorline_leader" &[], &[],
         "1 in the process that writes to the cluster, 0 in a standby.";
     CPU: Counter "process_cpu_seconds_total" &[], &[],

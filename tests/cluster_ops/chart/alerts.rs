@@ -153,7 +153,7 @@ fn the_chart_carries_alerts_and_dashboard_as_they_are() {
     let objects = helm.objects(&["--set", "prometheusRule.enabled=true,dashboard.enabled=true"]);
     let rule = objects.iter().find(|object| object["kind"] == "PrometheusRule").expect("a PrometheusRule");
     assert_eq!(rule["spec"], documents(ALERTS, &text(ALERTS)).remove(0));
-    let site = "prometheusRule.enabled=true,prometheusRule.docs=https://git.example/moorline/docs/";
+    let site = "prometheusRule.enabled=true,dashboard.enabled=true,prometheusRule.docs=https://git.example/moorline/docs/";
     let objects = helm.objects(&["--set", site]);
     let rule = objects.iter().find(|object| object["kind"] == "PrometheusRule").expect("a PrometheusRule");
     let link = &rule["spec"]["groups"][0]["rules"][0]["annotations"]["runbook_url"];

@@ -154,6 +154,13 @@ async fn create_syncs(release: &Release, tenant: &str) {
         // The definition has just changed, and is not served for a moment.
         until("a Sync is taken", async || release.create(path, sync.clone()).await.ok()).await;
     }
+    let hook = json!({"url": "https://127.0.0.1:1", "secretRef": {"name": "hook"}});
+    let notifier = json!({
+        "apiVersion": "moorline.dev/v1alpha1", "kind": "Notifier", "metadata": {"name": "chat"},
+        "spec": {"slack": hook, "transitions": ["Applied"]},
+    });
+    let notifiers = release.path("moorline.dev/v1alpha1", "notifiers");
+    until("a Notifier is taken", async || release.create(&notifiers, notifier.clone()).await.ok()).await;
 }
 
 /// KEDA, as far as its objects name what they scale.
