@@ -8,6 +8,7 @@ mod chart_comparison;
 mod chart_flags;
 mod check;
 mod completions;
+mod console;
 mod crd;
 mod crd_update;
 mod demo;
@@ -91,6 +92,7 @@ enum Verb {
     Move(operate::moves::MoveArgs),
     Delete(operate::delete::DeleteArgs),
     Events(operate::events::EventsArgs),
+    Console(console::ConsoleArgs),
     Audit(audit::AuditArgs),
     Mcp(mcp::McpArgs),
     Crd(crd::CrdArgs),
@@ -193,6 +195,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Verb::Move(arguments) => operate::moves::run(arguments, &mut streams),
         Verb::Delete(arguments) => operate::delete::run(arguments, &mut streams),
         Verb::Events(arguments) => operate::events::run(arguments, &mut streams),
+        Verb::Console(arguments) => console::run(arguments, &mut streams),
         Verb::Audit(arguments) => audit::run(arguments, &mut streams),
         Verb::Mcp(arguments) => mcp::run(arguments, &mut streams),
         Verb::Crd(arguments) => crd::run(arguments, &mut streams),

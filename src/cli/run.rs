@@ -13,7 +13,7 @@ use super::crd_update::define;
 use super::election::{self, Election, forward_webhooks};
 use super::exit::Exit;
 use super::journal_start::{begin_journal, flush_journal, open_journal};
-use super::listeners::{listen_to_probes, start_page, start_server};
+use super::listeners::{PageRequests, listen_to_probes, relay, serve_people, start_page, start_server};
 use super::proof_keys::ProofKeys;
 use super::repository_url::{address, require_repository};
 use super::sandbox::connect_or_sandbox;
@@ -26,16 +26,14 @@ use crate::cluster::lease::{Leadership, LeaseClaim, Terms, WritePermit};
 use crate::cluster::{Cluster, Connection};
 use crate::controller::lease_terms::{End, through_terms};
 use crate::controller::spec::ValidatedSpec;
-use crate::controller::{
-    Board, Context, ContextOptions, LeaseRecord, manager, notifications, serve_live_objects, standalone,
-};
+use crate::controller::{Board, Context, ContextOptions, LeaseRecord, manager, notifications, standalone};
 use crate::helm::{Helm, IsolationLevel};
 use crate::journal::Journal;
 use crate::metrics::Metrics;
 use crate::name_rules;
 use crate::report::board::DaemonRole;
+use crate::serve::DaemonHealth;
 use crate::serve::webhooks::WebhookEndpoint;
-use crate::serve::{DaemonHealth, LiveRequest};
 use crate::settings::{HelmFence, Settings};
 use crate::source::webhook_call::RepositoryNames;
 use crate::source::{AllowList, Credentials, Reference, Repositories};
@@ -128,9 +126,10 @@ async fn run_daemon(
     let hooks = settings.webhook_secret_file.clone().map(|secret| WebhookEndpoint::new(secret, call));
     let server = start_server(&settings, &health, &metrics, hooks, ending.clone()).await?;
     listen_to_probes(&settings, &health, ending.clone()).await?;
-    let (board, looks) = start_page(&settings, ending.clone()).await;
     let means_own = arguments.url.is_some() || own_server.is_some();
     let sources = sources(&settings, means_own, &connection).await?;
+    let reviewer = Cluster::new(connection.clone(), metrics.clone(), WritePermit::unlimited(), &settings);
+    let (board, page) = start_page(&settings, (&sources.0, &namespace, reviewer), ending.clone()).await;
     let signal = tokio::spawn(async move {
         shutdown_signal().await;
         end.send_replace(true);
@@ -162,7 +161,7 @@ async fn run_daemon(
         local_repository_root: own_server.as_ref().map(|_| "/".into()),
         ending,
     };
-    let leadership = daemon.serve(settings, called, looks).await?;
+    let leadership = daemon.serve(settings, called, page).await?;
     flush_journal(&journal).await;
     release(leadership).await?;
     signal.abort();
@@ -193,11 +192,11 @@ impl Daemon<'_> {
         &self,
         mut settings: Settings,
         mut called: mpsc::Receiver<RepositoryNames>,
-        mut looks: mpsc::Receiver<LiveRequest>,
+        mut page: PageRequests,
     ) -> anyhow::Result<Option<Leadership>> {
         let Some(election) = &self.election else {
             let (context, _) = self.start_term(settings, None)?;
-            self.serve_term(context, &mut called, &mut looks).await?;
+            self.serve_term(context, &mut called, &mut page).await?;
             return Ok(None);
         };
         let mut held = None;
@@ -212,7 +211,7 @@ impl Daemon<'_> {
             let Some(mut leadership) = won else { return Ok(None) };
             let (context, terms) = self.start_term(settings, Some(&leadership))?;
             let tell = |leadership: Option<&Leadership>| self.on_term_change(&context, leadership);
-            let work = self.serve_term(context.clone(), &mut called, &mut looks);
+            let work = self.serve_term(context.clone(), &mut called, &mut page);
             let campaign = async |waits_for: &(dyn Fn(&str) + Sync)| election.campaign(waits_for).await;
             match through_terms(work, &mut leadership, &terms, &tell, campaign).await? {
                 End::Done(done) => return done.map(|()| Some(leadership)),
@@ -281,9 +280,9 @@ impl Daemon<'_> {
         &self,
         context: Arc<Context>,
         called: &mut mpsc::Receiver<RepositoryNames>,
-        looks: &mut mpsc::Receiver<LiveRequest>,
+        page: &mut PageRequests,
     ) -> anyhow::Result<()> {
-        let ((call, calls), (want, wanted)) = (mpsc::channel(MAX_CALLS), mpsc::channel(1));
+        let (call, calls) = mpsc::channel(MAX_CALLS);
         let arguments = self.arguments;
         let reset = settings_file::watch(
             arguments.config.as_deref(),
@@ -301,22 +300,11 @@ impl Daemon<'_> {
         tokio::select! {
             done = run_controller(arguments, context.clone(), calls) => done,
             () = keys.keep() => Ok(()),
-            () = serve_live_objects(context, wanted) => Ok(()),
+            () = serve_people(page, context) => Ok(()),
             () = reset => Ok(()),
             () = relay(called, call) => Ok(()),
-            () = relay(looks, want) => Ok(()),
         }
     }
-}
-
-/// Forwards messages until the receiver is dropped; never returns.
-async fn relay<T>(from: &mut mpsc::Receiver<T>, to: mpsc::Sender<T>) {
-    while let Some(one) = from.recv().await {
-        if to.send(one).await.is_err() {
-            break;
-        }
-    }
-    std::future::pending().await
 }
 
 /// Releases the Lease, so that the next daemon need not wait for its expiry.

@@ -9,6 +9,7 @@
 pub mod apply;
 mod cache_losses;
 mod cloud_identity;
+pub mod console;
 pub mod deletion;
 pub mod inspect;
 pub mod inspect_pull_request;
@@ -57,6 +58,7 @@ use spec::ValidatedSpec;
 pub use status::board::Board;
 pub use status::lease_record::LeaseRecord;
 use status::metrics_and_logs::Reporting;
+pub(crate) use status::source_summary::of_resource as summarize_source;
 
 /// State that all Syncs of a daemon share. Each field has one writer.
 pub struct Context {

@@ -46,6 +46,7 @@ pub async fn run(
         namespace: owner.namespace.clone(),
         cluster: context.cluster.clone(),
         approved: None,
+        approver: None,
         hold: None,
         moves_to: None,
         predecessor: None,

@@ -1,6 +1,6 @@
 //! Accepts connections of one listener, limited in number and in time. New connections never wait.
 //!
-//! In: a listener, a router and [`ConnectionLimits`]. Out: responses. When the limit is reached,
+//! In: a listener, a router, TLS and [`ConnectionLimits`]. Out: responses. At the limit,
 //! the oldest connection of the address with the most connections is closed. So a client that opens
 //! many connections closes its own, and no probe fails because of it.
 
@@ -8,17 +8,21 @@ use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::net::IpAddr;
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
+use axum::{Extension, Router};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsAcceptor;
 
+use super::login::{PageTls, ProxyConnection};
 use super::{CONNECTION_TIMEOUT, REQUEST_TIMEOUT, SHUTDOWN_TIMEOUT};
 
 /// The most bytes of a request before its body.
@@ -73,11 +77,10 @@ impl OpenConnections {
 /// Serves until `stop` completes, then lets running responses finish.
 pub(super) async fn serve_connections(
     listener: TcpListener,
-    router: Router,
+    (router, tls): (Router, Option<Arc<PageTls>>),
     bounds: ConnectionLimits,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
-    let service = TowerToHyperService::new(router);
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(REQUEST_TIMEOUT).max_buf_size(MAX_HEAD_BYTES);
     http.keep_alive(bounds.keep_alive);
@@ -103,7 +106,8 @@ pub(super) async fn serve_connections(
                         places.close_oldest();
                     }
                     let (number, close) = places.add(peer.ip().to_canonical());
-                    let connection = serve_connection(stream, http.clone(), service.clone(), closing.subscribe(), close);
+                    let ends = (closing.subscribe(), close);
+                    let connection = accept(stream, tls.clone(), http.clone(), router.clone(), ends);
                     open.spawn(async move {
                         connection.await;
                         number
@@ -124,17 +128,39 @@ pub(super) async fn serve_connections(
     Ok(())
 }
 
-/// Serves one connection until it ends, times out, is closed for a newer one, or `closing` is
-/// closed.
-async fn serve_connection(
+/// Signals that end a connection: the listener ends, or a newer connection takes the place.
+type Ends = (watch::Receiver<()>, oneshot::Receiver<()>);
+
+/// Serves one connection, over TLS if the listener has it. Requests of a connection with the
+/// certificate of a proxy are marked.
+async fn accept(
     stream: TcpStream,
+    tls: Option<Arc<PageTls>>,
     http: http1::Builder,
-    service: TowerToHyperService<Router>,
-    mut closing: watch::Receiver<()>,
-    close: oneshot::Receiver<()>,
+    router: Router,
+    ends: Ends,
 ) {
     // An optimization for small responses; a failure does not matter.
     let _ = stream.set_nodelay(true);
+    let Some(tls) = tls else { return serve_connection(stream, http, router, ends).await };
+    let handshake = TlsAcceptor::from(tls.config()).accept(stream);
+    let Ok(Ok(stream)) = timeout(REQUEST_TIMEOUT, handshake).await else { return };
+    let router = match stream.get_ref().1.peer_certificates() {
+        Some(_) => router.layer(Extension(ProxyConnection)),
+        None => router,
+    };
+    serve_connection(stream, http, router, ends).await;
+}
+
+/// Serves one connection until it ends, times out, is closed for a newer one, or `closing` is
+/// closed.
+async fn serve_connection(
+    stream: impl AsyncRead + AsyncWrite + Unpin + 'static,
+    http: http1::Builder,
+    router: Router,
+    (mut closing, close): Ends,
+) {
+    let service = TowerToHyperService::new(router);
     let mut connection = pin!(http.serve_connection(TokioIo::new(stream), service));
     tokio::select! {
         // An error here is the client's, and there is no one to report it to.

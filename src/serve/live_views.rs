@@ -20,7 +20,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use super::live_requests::{LiveRequest, LogRequest};
 use super::log_stream::LogStream;
 use super::status_page::{NO_STORE, built, head, plain};
-use super::viewer::{AccessQuestion, Viewer};
+use super::viewer::AccessQuestion;
 use crate::api::SyncName;
 use crate::cluster::viewer::LogOptions;
 use crate::report::board::SyncCard;
@@ -159,9 +159,7 @@ impl LivePages {
                 },
             )
         };
-        if *visit.viewer == Viewer::Loopback {
-            return show(403, &LogContent::SignInNeeded);
-        }
+        let Some((reviews, viewer, ends)) = visit.person else { return show(403, &LogContent::SignInNeeded) };
         let question = pod_question("get", "log", &owned.pod.namespace);
         let reviewed = Instant::now();
         if !visit.is_granted(question.clone()).await {
@@ -185,7 +183,8 @@ impl LivePages {
         };
         match place {
             Some(place) => {
-                let stream = LogStream::new(log, visit, (question, reviewed), self.ending.clone(), place);
+                let person = (reviews.clone(), viewer.clone(), ends);
+                let stream = LogStream::new(log, person, (question, reviewed), self.ending.clone(), place);
                 let builder = head(200, TEXT, NO_STORE, None);
                 built(builder.body(Body::from_stream(stream.into_texts())))
             }

@@ -2,7 +2,7 @@
 //!
 //! In: bytes of the log. Out: harmless text. The right to read it is asked for again every
 //! [`REVIEW_INTERVAL`], before further bytes go out. It ends with the log, after [`MAX_BYTES`],
-//! when the right is gone, and with the daemon.
+//! when the right is gone, with the session, and with the daemon.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -11,7 +11,6 @@ use futures::Stream;
 use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 
-use super::live_views::LiveVisit;
 use super::viewer::{AccessQuestion, AccessReviews, Viewer};
 use crate::serve::page::LogText;
 
@@ -27,6 +26,8 @@ pub(super) struct LogStream {
     viewer: Viewer,
     reviews: AccessReviews,
     question: AccessQuestion,
+    /// The end of the session.
+    ends: Option<Instant>,
     /// Time of the last decision.
     reviewed: Instant,
     sent: usize,
@@ -39,14 +40,13 @@ impl LogStream {
     /// Creates the stream after the right was granted once.
     pub(super) fn new(
         log: mpsc::Receiver<Vec<u8>>,
-        visit: &LiveVisit<'_>,
+        (reviews, viewer, ends): (AccessReviews, Viewer, Option<Instant>),
         (question, reviewed): (AccessQuestion, Instant),
         ending: watch::Receiver<bool>,
         place: OwnedSemaphorePermit,
     ) -> Self {
-        let (viewer, reviews) = (visit.viewer.clone(), visit.reviews.clone());
         let (text, sent, is_done) = (LogText::default(), 0, false);
-        Self { log, text, viewer, reviews, question, reviewed, sent, ending, is_done, _place: place }
+        Self { log, text, viewer, reviews, question, ends, reviewed, sent, ending, is_done, _place: place }
     }
 
     /// The texts, as they arrive.
@@ -64,10 +64,14 @@ impl LogStream {
                 // The review comes first, so that no byte goes out on an older decision.
                 biased;
                 _ = self.ending.wait_for(|ending| *ending) => return None,
+                () = end_of(self.ends) => None,
                 () = sleep_until(self.reviewed + REVIEW_INTERVAL) => None,
                 bytes = self.log.recv() => Some(bytes),
             };
             match bytes {
+                None if self.ends.is_some_and(|ends| ends <= Instant::now()) => {
+                    return Some(self.end("your session has ended"));
+                }
                 None => {
                     let asked = Instant::now();
                     match self.reviews.is_allowed(&self.viewer, self.question.clone()).await {
@@ -97,5 +101,13 @@ impl LogStream {
         self.is_done = true;
         self.log.close();
         format!("{}\n[moorline: {why}]\n", self.text.finish())
+    }
+}
+
+/// Ends with the session.
+async fn end_of(ends: Option<Instant>) {
+    match ends {
+        Some(ends) => sleep_until(ends).await,
+        None => std::future::pending().await,
     }
 }

@@ -6,12 +6,16 @@
 //! answered at once in any state of theirs. Each client holds at most one of a limited number of
 //! connections, for a limited time (`connections.rs`).
 
+pub mod actions;
 mod connections;
 mod live_requests;
 mod live_views;
+mod local_door;
 mod log_stream;
+pub mod login;
 pub mod page;
 mod probes;
+pub mod rights;
 mod status_page;
 pub mod viewer;
 pub mod webhooks;
@@ -29,6 +33,7 @@ use tokio::net::TcpListener;
 use crate::metrics::{self, Metrics};
 use connections::{ConnectionLimits, serve_connections};
 pub use live_requests::{LiveRequest, LogRequest};
+pub(crate) use local_door::Door;
 pub use probes::{DaemonHealth, MAX_SILENCE};
 pub use status_page::{LiveObjectRequest, MAX_LISTENERS, StatusPage};
 use webhooks::WebhookEndpoint;
@@ -61,7 +66,7 @@ pub async fn serve(
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
     let bounds = ConnectionLimits { most: MAX_CONNECTIONS, keep_alive: true };
-    serve_connections(listener, router(health, metrics, hooks), bounds, stop).await
+    serve_connections(listener, (router(health, metrics, hooks), None), bounds, stop).await
 }
 
 /// Serves probes only, on a listener of their own, with one response per connection: metrics,
@@ -74,7 +79,8 @@ pub async fn serve_probes(
     let router = probes(health).fallback(|| async {
         text(StatusCode::NOT_FOUND, PLAIN, "Not found. Paths: /healthz, /readyz.\n".to_owned())
     });
-    serve_connections(listener, router, ConnectionLimits { most: MAX_PROBES, keep_alive: false }, stop).await
+    let bounds = ConnectionLimits { most: MAX_PROBES, keep_alive: false };
+    serve_connections(listener, (router, None), bounds, stop).await
 }
 
 /// Serves the status page on a listener of its own, so that its viewers cannot delay a probe.
@@ -84,7 +90,18 @@ pub async fn serve_page(
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
     let bounds = ConnectionLimits { most: MAX_PAGE_CONNECTIONS, keep_alive: true };
-    serve_connections(listener, viewing.router(), bounds, stop).await
+    let tls = viewing.tls();
+    serve_connections(listener, (viewing.router(), tls), bounds, stop).await
+}
+
+/// Serves the router of a page that is behind a door of its own.
+pub async fn serve_console(
+    listener: TcpListener,
+    router: Router,
+    stop: impl Future<Output = ()> + Send + 'static,
+) -> io::Result<()> {
+    let bounds = ConnectionLimits { most: MAX_PAGE_CONNECTIONS, keep_alive: true };
+    serve_connections(listener, (router, None), bounds, stop).await
 }
 
 fn probes(health: DaemonHealth) -> Router {

@@ -1,10 +1,14 @@
 //! Serves the status page over HTTP: routing, access, caching and live updates.
 //!
-//! In: the board, and a channel that requests live objects. Out: responses. Only GET and HEAD are
-//! accepted: the page changes nothing. Bound to the loopback interface, it accepts only loopback
-//! host names, so that no foreign website can read it through a browser by DNS rebinding. Event
-//! streams are limited in number, and so are all connections together; they are separate from those
-//! of probes and metrics.
+//! In: the board, and a channel that requests live objects. Out: responses. Without a sign-in only
+//! GET and HEAD are accepted: the page changes nothing. With one, a viewer sees what Kubernetes
+//! lets the person read, and acts by POST (`person.rs`). Bound to the loopback interface, it
+//! accepts only loopback host names, so that no foreign website can read it through a browser by
+//! DNS rebinding. Event streams are limited in number, and so are all connections together; they
+//! are separate from those of probes and metrics.
+
+mod event_stream;
+mod person;
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -17,25 +21,25 @@ use axum::http::header::{
     IF_NONE_MATCH, REFERRER_POLICY, RETRY_AFTER, X_CONTENT_TYPE_OPTIONS,
 };
 use axum::http::response::Builder;
-use axum::http::{HeaderMap, Method, Response, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 use jiff::Timestamp;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
-use tokio::time::{sleep, timeout};
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
+use tokio::time::timeout;
 
+use super::actions;
 use super::live_requests::LiveRequest;
 use super::live_views::{LivePages, LiveVisit};
+use super::login::{Admission, PageTls, SignIn};
 use super::page::{self, LiveRead, PageRequest, ReadObject, Route};
-use super::viewer::{AccessReviews, Viewer};
+use super::rights::{ConsoleAccess, StreamRights};
 use crate::api::SyncName;
 use crate::object::ObjectId;
 use crate::report::board::{LiveObject, StatusBoard};
+use event_stream::EventStream;
+use person::SignedIn;
 
 /// The most open event streams; further clients poll.
 pub const MAX_LISTENERS: usize = 32;
-/// The shortest interval between two events of a stream.
-const MIN_EVENT_INTERVAL: Duration = Duration::from_millis(500);
-/// Interval of keep-alive comments: proxies close silent connections.
-const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(20);
 /// The longest wait for a live object.
 const READ_TIMEOUT: Duration = Duration::from_secs(6);
 /// Answer for an object that was not read in time.
@@ -65,7 +69,7 @@ pub struct LiveObjectRequest {
 
 /// Handler of the status page; cheap to clone.
 #[derive(Debug, Clone)]
-pub struct StatusPage(Arc<StatusPageInner>);
+pub struct StatusPage(Arc<StatusPageInner>, Option<SignIn>);
 
 #[derive(Debug)]
 struct StatusPageInner {
@@ -73,10 +77,10 @@ struct StatusPageInner {
     requests: mpsc::Sender<LiveRequest>,
     /// Views that read the cluster beyond one object.
     live: LivePages,
-    /// Decisions about what persons may see.
-    reviews: AccessReviews,
     ending: watch::Receiver<bool>,
     is_private: bool,
+    /// Rights and actions of people who sign in; without it, nobody can.
+    console: Option<ConsoleAccess>,
     listeners: Arc<Semaphore>,
     /// Start time, which tells the versions of this process from those of another.
     began: u128,
@@ -93,39 +97,85 @@ impl StatusPage {
         let began = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
         let listeners = Arc::new(Semaphore::new(MAX_LISTENERS));
         let live = LivePages::new(looks.clone(), ending.clone());
-        // Without a sign-in there are no persons, and nobody to ask for.
-        let reviews = AccessReviews::new(mpsc::channel(1).0);
-        Self(Arc::new(StatusPageInner {
+        let inner = StatusPageInner {
             board,
             requests: looks,
             live,
-            reviews,
             ending,
             is_private,
+            console: None,
             listeners,
             began,
-        }))
+        };
+        Self(Arc::new(inner), None)
     }
 
-    pub(super) fn router(self) -> Router {
+    /// Serves people only who sign in; without ways in, the page stays as it is bound.
+    pub fn with_sign_in(self, sign_in: Option<SignIn>) -> Self {
+        Self(self.0, sign_in)
+    }
+
+    pub(super) fn tls(&self) -> Option<Arc<PageTls>> {
+        self.1.as_ref().and_then(SignIn::tls)
+    }
+
+    /// Serves people who signed in, whose [`Viewer`] is in the extensions of the request: they see
+    /// and do what Kubernetes lets them. To be called before the handler is cloned.
+    pub fn with_console(mut self, access: ConsoleAccess) -> Self {
+        if let Some(inner) = Arc::get_mut(&mut self.0) {
+            inner.console = Some(access);
+        }
+        self
+    }
+
+    /// The routes of the page.
+    pub fn router(self) -> Router {
         Router::new()
-            .fallback(|State(viewing): State<Self>, request: Request| async move {
-                let headers = request.headers();
-                let (method, uri) = (request.method(), request.uri());
-                viewing.answer(method, uri.path(), uri.query().unwrap_or_default(), headers).await
-            })
+            .fallback(
+                |State(viewing): State<Self>, request: Request| async move { viewing.admit(request).await },
+            )
             .with_state(self)
     }
 
-    async fn answer(&self, method: &Method, path: &str, query: &str, headers: &HeaderMap) -> Response<Body> {
-        if self.0.is_private && !is_of_the_loopback(headers) {
-            let text = "This page answers to 127.0.0.1, [::1] and localhost only.\n";
-            return plain(StatusCode::MISDIRECTED_REQUEST, text);
+    /// Finds the viewer, and answers. Beside a [`Viewer`] there is a [`Session`] in the extensions.
+    async fn admit(&self, request: Request) -> Response<Body> {
+        let (mut parts, body) = request.into_parts();
+        let Some(sign_in) = &self.1 else {
+            if self.0.is_private && !is_of_the_loopback(&parts.headers) {
+                let text = "This page answers to 127.0.0.1, [::1] and localhost only.\n";
+                return plain(StatusCode::MISDIRECTED_REQUEST, text);
+            }
+            return self.answer(Request::from_parts(parts, body)).await;
+        };
+        match sign_in.admit(&parts).await {
+            Admission::Answered(answer) => answer,
+            Admission::Public => self.answer(Request::from_parts(parts, body)).await,
+            Admission::Known(viewer, session) => {
+                parts.extensions.insert(viewer);
+                parts.extensions.insert(session);
+                self.answer(Request::from_parts(parts, body)).await
+            }
+        }
+    }
+
+    async fn answer(&self, request: Request) -> Response<Body> {
+        let (head, body) = request.into_parts();
+        let (method, headers) = (&head.method, &head.headers);
+        let (path, query) = (head.uri.path(), head.uri.query().unwrap_or_default());
+        let signed_in = match person::of_request(&head.extensions, self.0.console.as_ref()) {
+            Ok(signed_in) => signed_in,
+            Err(refusal) => return refusal,
+        };
+        if let Some((sync, kind)) = actions::action_path(path).filter(|_| *method == Method::POST) {
+            let Some(who) = signed_in else {
+                return plain(StatusCode::FORBIDDEN, "Nobody is signed in: this page is read-only.\n");
+            };
+            return person::act(self, who, (sync, kind), headers, body).await;
         }
         let is_head = *method == Method::HEAD;
         if !is_head && *method != Method::GET {
             let mut refusal = plain(StatusCode::METHOD_NOT_ALLOWED, "This page is read-only.\n");
-            refusal.headers_mut().insert(ALLOW, axum::http::HeaderValue::from_static("GET, HEAD"));
+            refusal.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
             return refusal;
         }
         let asked = page::parse_path(path);
@@ -135,15 +185,26 @@ impl StatusPage {
             Route::Script => file("text/javascript; charset=utf-8", page::SCRIPT),
             Route::Icon => file("image/svg+xml", page::ICON),
             Route::Events if is_head => reply(200, "text/event-stream", NO_STORE, None, String::new(), true),
-            Route::Events => self.events(page::parse_event_source(query)),
+            Route::Events => self.events(page::parse_event_source(query), signed_in),
             Route::Live(sync, view) => {
-                let board = self.0.board.borrow().clone();
-                let (viewer, reviews, json) = (&Viewer::Loopback, &self.0.reviews, asked.json);
-                let visit = LiveVisit { board, viewer, reviews, query, json, is_head };
-                self.0.live.respond(&visit, sync, view).await
+                let board = match signed_in {
+                    Some(who) => person::board(self, who, &asked.route, &[]).await.map(|(board, _)| board),
+                    None => Ok(self.0.board.borrow().clone()),
+                };
+                match board {
+                    Ok(board) => {
+                        let person = signed_in.map(|who| (&who.access.reviews, who.viewer, who.session.ends));
+                        let visit = LiveVisit { board, person, query, json: asked.json, is_head };
+                        self.0.live.respond(&visit, sync, view).await
+                    }
+                    Err(refusal) => refusal,
+                }
             }
             Route::Overview | Route::Sync(_) | Route::Tab(..) | Route::Object(..) | Route::NotFound => {
-                self.document(&asked, query, headers, is_head).await
+                match signed_in {
+                    Some(who) => person::document(self, who, (&asked, query), is_head).await,
+                    None => self.document(&asked, query, headers, is_head).await,
+                }
             }
         }
     }
@@ -209,10 +270,10 @@ impl StatusPage {
     }
 
     /// Opens an event stream with the versions of a page.
-    fn events(&self, of: Option<SyncName>) -> Response<Body> {
+    fn events(&self, of: Option<SyncName>, person: Option<SignedIn<'_>>) -> Response<Body> {
         let Ok(place) = self.0.listeners.clone().try_acquire_owned() else {
             let mut refusal = plain(StatusCode::SERVICE_UNAVAILABLE, "Too many open event streams.\n");
-            refusal.headers_mut().insert(RETRY_AFTER, axum::http::HeaderValue::from_static("30"));
+            refusal.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("30"));
             return refusal;
         };
         let listener = EventStream {
@@ -220,59 +281,20 @@ impl StatusPage {
             ending: self.0.ending.clone(),
             route: of.map_or(Route::Overview, Route::Sync),
             last_sent: None,
+            until: person.and_then(|who| who.session.ends),
+            rights: person.map(|who| StreamRights::new(who.access.clone(), who.viewer.clone())),
             _place: place,
         };
         let stream = futures::stream::unfold(listener, |mut listener| async move {
-            let said = listener.next().await?;
+            let said = listener.next_in_time().await?;
             Some((Ok::<_, std::convert::Infallible>(said), listener))
         });
         built(head(200, "text/event-stream", NO_STORE, None).body(Body::from_stream(stream)))
     }
 }
 
-/// A client of the event stream.
-struct EventStream {
-    board: watch::Receiver<Arc<StatusBoard>>,
-    ending: watch::Receiver<bool>,
-    route: Route,
-    /// The version that was sent last.
-    last_sent: Option<u64>,
-    _place: OwnedSemaphorePermit,
-}
-
-impl EventStream {
-    /// The next event; `None` once the daemon ends.
-    async fn next(&mut self) -> Option<String> {
-        if self.last_sent.is_some() {
-            // Changes within this time are sent as one.
-            tokio::select! {
-                () = sleep(MIN_EVENT_INTERVAL) => {}
-                _ = self.ending.wait_for(|ending| *ending) => return None,
-            }
-        }
-        let silence = sleep(KEEP_ALIVE_INTERVAL);
-        tokio::pin!(silence);
-        loop {
-            let now = page::version(&self.board.borrow_and_update(), &self.route).unwrap_or_default();
-            if self.last_sent != Some(now) {
-                self.last_sent = Some(now);
-                return Some(format!("event: version\ndata: {now}\n\n"));
-            }
-            tokio::select! {
-                changed = self.board.changed() => changed.ok()?,
-                _ = self.ending.wait_for(|ending| *ending) => return None,
-                () = &mut silence => return Some(":\n\n".to_owned()),
-            }
-            // Other Syncs may change often: compare the version of this page at this interval only.
-            if page::version(&self.board.borrow(), &self.route) == self.last_sent {
-                sleep(MIN_EVENT_INTERVAL).await;
-            }
-        }
-    }
-}
-
 /// True if the Host header is a name of the loopback interface.
-fn is_of_the_loopback(headers: &HeaderMap) -> bool {
+pub(super) fn is_of_the_loopback(headers: &HeaderMap) -> bool {
     let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
     let (name, port) = match host.rsplit_once(':') {
         Some((name, port)) if !port.contains(']') => (name, port),
@@ -316,6 +338,12 @@ pub(super) fn reply(
 ) -> Response<Body> {
     let builder = head(status, kind, caching, tag).header(CONTENT_LENGTH, body.len());
     built(builder.body(if is_head { Body::empty() } else { Body::from(body) }))
+}
+
+/// Lets forms name the origin of the page: one of a page without referrers cannot be compared.
+pub(super) fn with_referrer(mut answer: Response<Body>) -> Response<Body> {
+    answer.headers_mut().insert(REFERRER_POLICY, HeaderValue::from_static("same-origin"));
+    answer
 }
 
 pub(super) fn plain(status: StatusCode, text: &str) -> Response<Body> {

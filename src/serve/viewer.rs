@@ -11,6 +11,8 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
+use crate::object::ObjectId;
+
 /// The longest wait for a decision.
 pub const REVIEW_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -30,7 +32,8 @@ pub struct Person {
 /// The viewer of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Viewer {
-    /// Anyone who reaches the loopback interface while no sign-in is set up: reads, and never acts.
+    /// Anyone who reaches the page while no sign-in is set up, on the loopback interface unless the
+    /// operator exposes it: reads, and never acts.
     Loopback,
     /// A person who signed in.
     Person(Arc<Person>),
@@ -44,7 +47,7 @@ pub struct AccessQuestion {
     pub verb: String,
     /// API group; empty for the core group.
     pub group: String,
-    /// Resource in the plural, for example `syncs`.
+    /// Resource in the plural, for example `syncs`; or a kind, for example `Deployment`.
     pub resource: String,
     /// Subresource, for example `log`; empty for the resource itself.
     pub subresource: String,
@@ -62,6 +65,23 @@ impl AccessQuestion {
             subresource: String::new(),
             namespace: Some(namespace.to_owned()),
         }
+    }
+
+    /// A question about a verb on the kind of an object, in its namespace. The task that asks finds
+    /// the resource of the kind.
+    pub fn of_kind(verb: &str, id: &ObjectId) -> Self {
+        Self {
+            verb: verb.to_owned(),
+            group: id.group().to_owned(),
+            resource: id.kind().to_owned(),
+            subresource: String::new(),
+            namespace: id.namespace().map(str::to_owned),
+        }
+    }
+
+    /// The kind that it names instead of a resource: resources are in lower case.
+    pub fn kind(&self) -> Option<&str> {
+        Some(&*self.resource).filter(|name| name.starts_with(|first: char| first.is_ascii_uppercase()))
     }
 }
 

@@ -69,6 +69,7 @@ fn every_annotation_that_counts_is_in_the_readme() {
     let others = [
         api::ADOPTED_FROM_ANNOTATION,
         api::APPROVE_ANNOTATION,
+        api::APPROVED_BY_ANNOTATION,
         api::BEFORE_ADOPTION_ANNOTATION,
         api::DELETION_ANNOTATION,
         api::HOLD_BY_ANNOTATION,
@@ -79,12 +80,39 @@ fn every_annotation_that_counts_is_in_the_readme() {
         api::MOVES_TO_ANNOTATION,
         api::PROOF_ANNOTATION,
         api::REQUEST_ANNOTATION,
+        api::REQUESTED_BY_ANNOTATION,
         api::SPEC_HASH_ANNOTATION,
+        api::SUSPEND_BY_ANNOTATION,
         api::VERSION_ANNOTATION,
     ];
     let page = text("docs/annotations.md");
     for key in api::ANNOTATIONS.iter().filter(|key| !others.contains(key)) {
         assert!(page.contains(&format!("`{key}: ")), "docs/annotations.md does not explain {key}");
+    }
+}
+
+#[test]
+fn every_action_of_the_console_is_in_the_list_of_what_the_daemon_does_for_people() {
+    use moorline::serve::actions::ActionKind;
+    let page = text("docs/console-rights.md");
+    let part = |from: &str, to: &str| {
+        let rest = page.split_once(from).expect("a table").1;
+        rest.split(to).next().unwrap_or_default().to_owned()
+    };
+    let rights = |kind: ActionKind| match kind.verb() {
+        Some(verb) => format!("| `{}` | verb `{verb}` on Syncs |", kind.name()),
+        None => format!("| `{}` | `patch` on the workload |", kind.name()),
+    };
+    let names = |table: &str| -> Vec<String> {
+        let rows = table.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
+        rows.map(str::to_owned).collect()
+    };
+    let all = ActionKind::ALL.map(|kind| kind.name().to_owned());
+    let acts = part("\n## Act\n", "\n## ");
+    assert_eq!(names(&acts), all);
+    assert_eq!(names(&part("<!-- beyond -->", "<!-- end of beyond -->")), all);
+    for kind in ActionKind::ALL {
+        assert!(acts.contains(&rights(kind)), "docs/console-rights.md: {}", rights(kind));
     }
 }
 

@@ -79,6 +79,7 @@ fn every_value_can_be_set_in_every_place() {
         ("listen", json!("[::]:9090"), "[::]:9090"),
         ("probes", json!("[::]:9092"), "[::]:9092"),
         ("page", json!("[::1]:9091"), "[::1]:9091"),
+        ("console", json!({"url": "https://a", "tokenAudience": "b"}), "url=https://a, tokenAudience=b"),
         ("logFormat", json!("json"), "json"),
         ("logLevel", json!("debug"), "debug"),
         ("clusterName", json!("prod-eu"), "prod-eu"),

@@ -3,8 +3,10 @@
 
 pub(crate) mod admission;
 pub(crate) mod alerts;
+pub(crate) mod console;
 pub(crate) mod deploy;
 pub(crate) mod grants;
+pub(crate) mod local_console;
 pub(crate) mod managers;
 pub(crate) mod pod;
 pub(crate) mod programs;

@@ -8,6 +8,8 @@ mod metrics;
 mod metrics_of_a_daemon;
 mod page;
 mod page_browser;
+mod page_of_a_person;
+mod page_over_tls;
 mod page_views;
 mod pages;
 mod probes;

@@ -8,6 +8,9 @@ mod tree;
 
 use std::time::Duration;
 
+use k8s_openapi::api::core::v1::ServiceAccount;
+use kube::Api;
+use kube::api::PostParams;
 use moorline_test_support::page_requests::{Events, ask, get};
 use serde_json::{Value, json};
 
@@ -245,6 +248,35 @@ async fn it_speaks_http_as_it_should() {
     // The end of the daemon is not kept waiting by who listens.
     let mut daemon = daemon;
     assert!(daemon.terminate() < Duration::from_secs(3));
+    tokens_are_reviewed_by_the_api_server(&scene).await;
+}
+
+/// Only a token for the audience of the console is accepted, and it is in no log.
+async fn tokens_are_reviewed_by_the_api_server(scene: &Scene) {
+    let console = ["--leader-election=false", "--page", "127.0.0.1:0", "--log-level", "trace"];
+    let console = [&console[..], &["--console", "tokenAudience=moorline-console"]].concat();
+    let daemon = scene.daemon_at(&scene.proxy, "console", &console);
+    let address = page_of(&daemon).await;
+    let accounts: Api<ServiceAccount> = Api::namespaced(scene.admin.clone(), &scene.namespace);
+    until("the account is there", async || accounts.get_opt("default").await.unwrap()).await;
+    let token = async |audience: &str| {
+        let spec = json!({"spec": {"audiences": [audience], "expirationSeconds": 600}});
+        let request = serde_json::from_value(spec).unwrap();
+        let answer = accounts.create_token_request("default", &PostParams::default(), &request).await;
+        answer.unwrap().status.unwrap().token
+    };
+    let own = token("moorline-console").await;
+    let status = |token: &str| {
+        let value = format!("Bearer {token}");
+        ask(&address, "GET", "/api/v1/syncs", &[("Authorization", &value)]).status
+    };
+    until("the token is accepted", async || (status(&own) == 200).then_some(())).await;
+    let other = token("https://kubernetes.default.svc").await;
+    assert_eq!((status(&other), status("nonsense"), get(&address, "/").status), (401, 401, 401));
+    let in_url = get(&address, &format!("/?token={own}"));
+    assert_eq!((in_url.status, in_url.body.contains(&own)), (400, false));
+    let log = daemon.log();
+    assert!(log.contains("tokenreviews") && !log.contains(&own) && !log.contains(&other), "{log}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

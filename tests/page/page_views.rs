@@ -40,7 +40,7 @@ fn data(board: &StatusBoard, path: &str) -> Value {
 }
 
 /// Every element that is opened is closed, in order, ids are there once, and nothing is inline that the policy forbids.
-fn is_sound(html: &str) {
+pub(crate) fn is_sound(html: &str) {
     let (mut open, mut ids) = (Vec::new(), std::collections::BTreeSet::new());
     for piece in html.split('<').skip(1) {
         let tag = piece.split('>').next().unwrap();

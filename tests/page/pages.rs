@@ -15,7 +15,12 @@ use walk::Walk;
 const WALKED: [&str; 3] = ["docs/getting-started.md", "docs/operations.md", "docs/recipes.md"];
 
 /// Blocks that are not typed: the page, their first line, and why.
-const LEFT_OUT: [(&str, &str, &str); 37] = [
+const LEFT_OUT: [(&str, &str, &str); 39] = [
+    (
+        "docs/console-rights.md",
+        "moorline console -n shop    # prints an address",
+        "it goes on until it is ended; tests/cluster_ops/chart/local_console.rs opens its page",
+    ),
     (
         "docs/artifacts.md",
         "cosign sign --key cosign.key registry.example.com/team/shop@sha256:3f1c...",
@@ -55,6 +60,11 @@ const LEFT_OUT: [(&str, &str, &str); 37] = [
         "docs/page.md",
         "kubectl port-forward -n moorline deployment/moorline 8081   # then open http://localhost:8081/",
         "there is no kubelet here that could forward a port; tests/page/page.rs asks the page of a daemon itself",
+    ),
+    (
+        "docs/console.md",
+        "token=$(kubectl create token robot -n shop --audience moorline-console)",
+        "the console is the reader's own; tests/page/page.rs asks one with such a token",
     ),
     (
         "docs/adopt.md",

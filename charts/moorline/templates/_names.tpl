@@ -72,11 +72,25 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{ regexFind "[0-9]+$" .Values.settings.page | default "8081" }}
 {{- end }}
 
+{{/* Not empty if people can sign in to the console. */}}
+{{- define "moorline.console" -}}
+{{- $console := .Values.settings.console | default dict -}}
+{{- if or $console.tokenAudience $console.oidcIssuer $console.proxyUserHeader -}}
+true
+{{- end }}
+{{- end }}
+
 {{/* The daemon's settings. */}}
 {{- define "moorline.settings" -}}
 {{- $settings := deepCopy .Values.settings }}
 {{- if .Values.webhookSecret }}
 {{- $_ := set $settings "webhookSecretFile" "/etc/moorline/webhook/secret" }}
+{{- end }}
+{{- if .Values.page.secret }}
+{{- $_ := set $settings.console "secrets" "/etc/moorline/console" }}
+{{- end }}
+{{- if .Values.page.tlsSecret }}
+{{- $_ := set $settings.console "tls" "/etc/moorline/tls" }}
 {{- end }}
 {{- if .Values.page.expose }}
 {{- $host := regexReplaceAll ":[0-9]+$" .Values.settings.listen "" }}

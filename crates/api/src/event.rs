@@ -7,6 +7,8 @@ use std::fmt;
 pub enum EventReason {
     /// A person approved a pending deletion.
     Approved,
+    /// A person acted on the console.
+    ConsoleAction,
     /// Edits and deletions by others were repaired.
     DriftRepaired,
     /// The history of the new commit does not contain the previous one.
@@ -23,8 +25,9 @@ pub enum EventReason {
 
 impl EventReason {
     /// All reasons, in the order of the README.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Approved,
+        Self::ConsoleAction,
         Self::DriftRepaired,
         Self::ForcePush,
         Self::HistoryUnknown,

@@ -12,6 +12,7 @@
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
+mod acted_by;
 #[cfg(feature = "crd")]
 mod approval;
 #[cfg(feature = "crd")]
@@ -66,6 +67,9 @@ mod sync;
 pub use crate::deletion_protection::deletion_protection_key;
 #[cfg(feature = "crd")]
 pub use crate::duration_text::{DurationText, MAX_DURATION, MIN_DURATION};
+pub use acted_by::{
+    APPROVED_BY_ANNOTATION, REQUESTED_BY_ANNOTATION, SUSPEND_BY_ANNOTATION, signed_by, signer_of,
+};
 #[cfg(feature = "crd")]
 pub use approval::{
     ApprovalPolicy, ApprovalSubject, ApprovedRevision, MAX_APPROVED, PendingApproval, RevisionApproval,
@@ -253,10 +257,11 @@ pub const CHART_DIGEST_PREFIX: &str = "moorline.dev/digest.";
 pub const KEY_PREFIX: &str = "moorline.dev/";
 
 /// Every annotation with [`KEY_PREFIX`] that has a meaning.
-pub const ANNOTATIONS: [&str; 24] = [
+pub const ANNOTATIONS: [&str; 27] = [
     ADOPTED_FROM_ANNOTATION,
     APPLY_ANNOTATION,
     APPROVE_ANNOTATION,
+    APPROVED_BY_ANNOTATION,
     BEFORE_ADOPTION_ANNOTATION,
     DELETION_ANNOTATION,
     HOLD_BY_ANNOTATION,
@@ -274,8 +279,10 @@ pub const ANNOTATIONS: [&str; 24] = [
     RECONCILE_ANNOTATION,
     RECREATE_ANNOTATION,
     REQUEST_ANNOTATION,
+    REQUESTED_BY_ANNOTATION,
     SPEC_HASH_ANNOTATION,
     SUBSTITUTE_ANNOTATION,
+    SUSPEND_BY_ANNOTATION,
     VERSION_ANNOTATION,
     WAVE_ANNOTATION,
 ];

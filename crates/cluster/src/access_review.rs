@@ -1,7 +1,8 @@
 //! Access reviews: what this identity may do, as the API server says.
 //!
-//! In: a namespace, or an object.
-//! Out: the review of our own rights there. Every identity may review its own rights.
+//! In: a namespace, or an object; or a person and a right.
+//! Out: the review of our own rights there, or of those of the person. Every identity may review
+//! its own rights.
 
 use serde_json::{Value, json};
 
@@ -12,6 +13,7 @@ use moorline_core::object::ObjectId;
 use moorline_metrics::RequestClass;
 
 const RULES: &str = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews";
+const SUBJECT_ACCESS: &str = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
 const ACCESS: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
 
 /// Access reviews of one identity.
@@ -66,10 +68,14 @@ impl AccessReviews<'_> {
         self.is_allowed(attributes).await
     }
 
+    /// True if the subject of a SubjectAccessReview may do what its spec asks about.
+    pub async fn may_subject(&self, spec: Value) -> Result<bool, ApiError> {
+        Ok(is_allowed(&self.review(SUBJECT_ACCESS, "SubjectAccessReview", spec).await?))
+    }
+
     async fn is_allowed(&self, attributes: Value) -> Result<bool, ApiError> {
-        let review =
-            self.review(ACCESS, "SelfSubjectAccessReview", json!({"resourceAttributes": attributes})).await?;
-        Ok(review.pointer("/status/allowed").and_then(Value::as_bool).unwrap_or_default())
+        let spec = json!({"resourceAttributes": attributes});
+        Ok(is_allowed(&self.review(ACCESS, "SelfSubjectAccessReview", spec).await?))
     }
 
     async fn review(&self, uri: &str, kind: &str, spec: Value) -> Result<Value, ApiError> {
@@ -78,4 +84,8 @@ impl AccessReviews<'_> {
             .content("application/json", body.to_string().into_bytes());
         self.0.wire.send(call).await?.json()
     }
+}
+
+fn is_allowed(review: &Value) -> bool {
+    review.pointer("/status/allowed").and_then(Value::as_bool).unwrap_or_default()
 }

@@ -253,7 +253,7 @@ impl Cluster {
     /// Returns the same cluster for writes with the same cause and another reason, which no
     /// approval asked for.
     pub fn for_reason(&self, reason: Reason) -> Self {
-        self.caused_by(Entry { reason, approval: None, ..self.cause() })
+        self.caused_by(Entry { reason, approval: None, approver: None, ..self.cause() })
     }
 
     /// Returns the cause of the writes.

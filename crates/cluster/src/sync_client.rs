@@ -77,7 +77,7 @@ fn resource() -> ApiResource {
 }
 
 impl SyncResource {
-    fn of(whole: DynamicObject) -> Self {
+    pub(super) fn of(whole: DynamicObject) -> Self {
         let metadata = &whole.metadata;
         let (namespace, name) =
             (metadata.namespace.clone().unwrap_or_default(), metadata.name.clone().unwrap_or_default());
@@ -191,7 +191,7 @@ impl Connection {
         Ok(events)
     }
 
-    fn api(&self, namespace: Option<&str>) -> Api<DynamicObject> {
+    pub(super) fn api(&self, namespace: Option<&str>) -> Api<DynamicObject> {
         match namespace {
             Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, &resource()),
             None => Api::all_with(self.client.clone(), &resource()),

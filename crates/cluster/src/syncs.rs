@@ -373,7 +373,7 @@ fn status_path(name: &SyncName) -> String {
     format!("{}/status?fieldManager={DAEMON_MANAGER}&fieldValidation=Ignore", path(name))
 }
 
-fn path(name: &SyncName) -> String {
+pub(super) fn path(name: &SyncName) -> String {
     format!("/apis/moorline.dev/v1alpha1/namespaces/{}/syncs/{}", name.namespace, kinds::escape(&name.name))
 }
 

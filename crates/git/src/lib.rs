@@ -126,6 +126,7 @@ pub use mounted_revision::MountedRevision;
 pub use outbound::{OutboundAnswer, OutboundClient};
 pub use registry_mirrors::RegistryMirrors;
 pub use repository::clouds::{kms_decrypt, registry_identity, set_clouds, source_identity};
+pub use repository::exchange::send_exchange;
 pub use repository::transit::transit_decrypt;
 pub use repository::{
     Collector, CommitSummary, OccupiedPlace, ReadResult, Repositories, Repository, fetch_lfs, fill_lfs,

@@ -11,6 +11,7 @@
 mod charts;
 pub(super) mod clouds;
 mod collector;
+pub(super) mod exchange;
 mod jobs;
 mod lfs_files;
 mod mount_place;

@@ -1,4 +1,5 @@
-//! Exchanges of keys and ServiceAccount tokens for short-lived tokens of servers and clouds.
+//! Exchanges of keys and ServiceAccount tokens for short-lived tokens of servers and clouds, and
+//! the sign-in of people.
 //!
 //! In: keys, tokens, names and the time.
 //! Out: an [`ExchangeRequest`], and the [`Token`] in its answer. Nothing here reads a clock, a file
@@ -18,6 +19,8 @@ mod exchange;
 pub mod gcp;
 pub mod gcp_kms;
 pub mod github_app;
+pub mod id_token;
+pub mod oidc;
 mod secret;
 mod signing_key;
 pub mod sigv4;

@@ -25,6 +25,8 @@ pub enum Reason {
     HandOver,
     /// The target namespace was missing.
     NamespaceCreated,
+    /// A person acted on the console.
+    Console,
     /// None of the others.
     #[default]
     Other,
@@ -119,6 +121,12 @@ entry! {
     actor: String,
     /// The approval that a person gave for it.
     approval: String,
+    /// The person who gave it, where the console recorded that.
+    approver: String,
+    /// The person who acted on the console, or who holds the Sync at the revision.
+    person: String,
+    /// The action of a person on the console, as a text.
+    action: String,
     /// The other Sync of a hand-over.
     other: String,
     /// Drift that it repairs.

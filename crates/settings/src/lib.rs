@@ -11,6 +11,7 @@
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
 mod byte_size;
+mod console;
 mod error;
 mod raw_value;
 mod table;
@@ -23,6 +24,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 pub use crate::byte_size::parse_bytes;
+pub use crate::console::ConsoleSettings;
 use crate::raw_value::RawValue;
 pub use error::{Origin, SettingsError};
 use moorline_core::did_you_mean::nearest_name;
@@ -92,6 +94,7 @@ pub struct Settings {
     pub listen: Box<str>,
     pub probes: Option<Box<str>>,
     pub page: Option<Box<str>>,
+    pub console: ConsoleSettings,
     pub log_format: LogFormat,
     pub log_level: LogLevel,
     pub journal: Vec<Box<str>>,
@@ -137,6 +140,7 @@ impl Default for Settings {
             listen: "0.0.0.0:8080".into(),
             probes: None,
             page: Some("127.0.0.1:8081".into()),
+            console: ConsoleSettings::default(),
             log_format: LogFormat::Text,
             log_level: LogLevel::Info,
             journal: Vec::new(),

@@ -132,6 +132,26 @@ impl<'a> RawValue<'a> {
         Ok(all)
     }
 
+    /// Accepts texts by name; in a variable or a flag they are `name=text`, separated by commas.
+    pub(super) fn texts(self) -> Checked<BTreeMap<Box<str>, Box<str>>> {
+        let all: Option<BTreeMap<Box<str>, Box<str>>> = match self {
+            Self::Json(value) => value.as_object().and_then(|all| {
+                let entry = |(name, text): (&'a String, &'a Value)| {
+                    Some((name.as_str().into(), text.as_str()?.into()))
+                };
+                all.iter().map(entry).collect()
+            }),
+            Self::Text(text) => {
+                let entries = text.split(',').map(str::trim).filter(|entry| !entry.is_empty());
+                let entry =
+                    |entry: &str| entry.split_once('=').map(|(name, text)| (name.into(), text.into()));
+                entries.map(entry).collect()
+            }
+        };
+        all.filter(|all| all.len() <= MAX_ENTRIES)
+            .ok_or_else(|| ValueError("a map of names and texts".to_owned()))
+    }
+
     fn string(self) -> Option<&'a str> {
         match self {
             Self::Json(value) => value.as_str(),

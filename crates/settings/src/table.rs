@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{HelmFence, LogFormat, LogLevel, ProxyUrl, Settings};
+use super::{ConsoleSettings, HelmFence, LogFormat, LogLevel, ProxyUrl, Settings};
 use crate::byte_size;
 use crate::raw_value::{RawValue, ValueError};
 use moorline_core::duration;
@@ -153,6 +153,9 @@ pub const TABLE: &[Setting] = &[
         probes = given => given.optional("an address and a port, such as 0.0.0.0:8082 or [::]:8082", is_address)?, address => json!(address)),
     row!("page" "Address and port of the status page and its JSON, which show everything except the content of Secrets; empty: disabled."
         page = given => given.optional("an address and a port, such as 127.0.0.1:8081 or [::1]:8081", is_address)?, address => json!(address)),
+    row!("console" "Ways to sign in to the page, by name: tokenAudience, oidcIssuer or proxyUserHeader, and what belongs to them; empty: everyone who reaches the page can read it."
+        console = given => ConsoleSettings::new(given.texts()?).map_err(|problem| ValueError(problem.to_owned()))?,
+        console => json!(console.entries())),
     row!("logFormat" "Log format: text for people, json for collectors."
         log_format = given => given.one_of(&FORMATS)?, format => word(&FORMATS, *format)),
     row!("logLevel" "Log level: error, warn, info, debug or trace."

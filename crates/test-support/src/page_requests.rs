@@ -29,6 +29,17 @@ pub fn get(address: &str, path: &str) -> Answer {
 /// Sends a request, and reads the response until the server closes the connection. Without a header
 /// `Host`, the address is the host.
 pub fn ask(address: &str, method: &str, path: &str, headers: &[(&str, &str)]) -> Answer {
+    send(address, (method, path), headers, "")
+}
+
+/// Sends a form.
+pub fn post(address: &str, path: &str, headers: &[(&str, &str)], form: &str) -> Answer {
+    let length = form.len().to_string();
+    let of_form = [("Content-Type", "application/x-www-form-urlencoded"), ("Content-Length", &length)];
+    send(address, ("POST", path), &[headers, &of_form].concat(), form)
+}
+
+fn send(address: &str, (method, path): (&str, &str), headers: &[(&str, &str)], body: &str) -> Answer {
     let mut stream = connect(address);
     let host = headers.iter().find(|(name, _)| *name == "Host").map_or(address, |(_, host)| host);
     let others: String = headers
@@ -36,7 +47,8 @@ pub fn ask(address: &str, method: &str, path: &str, headers: &[(&str, &str)]) ->
         .filter(|(name, _)| *name != "Host")
         .map(|(name, value)| format!("{name}: {value}\r\n"))
         .collect();
-    write!(stream, "{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{others}\r\n").unwrap();
+    write!(stream, "{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{others}\r\n{body}")
+        .unwrap();
     let mut bytes = Vec::new();
     stream.read_to_end(&mut bytes).unwrap();
     let text = String::from_utf8(bytes).unwrap();

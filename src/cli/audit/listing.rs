@@ -104,9 +104,14 @@ fn remark(entry: &Entry) -> String {
         format!("undoes {} of {manager}", drift.fields.join(", "))
     });
     let other = entry.other.as_ref().map(|other| format!("to {other}"));
-    let approval = entry.approval.as_ref().map(|approval| format!("approved {approval}"));
+    let by = entry.approver.as_ref().map(|who| format!(" by {who}")).unwrap_or_default();
+    let approval = entry.approval.as_ref().map(|approval| format!("approved {approval}{by}"));
+    let person = entry.person.as_ref().map(|who| match &entry.action {
+        Some(action) => format!("{who} {action}"),
+        None => format!("held by {who}"),
+    });
     let actor = entry.actor.as_ref().map(|actor| format!("as {actor}"));
-    [drift, other, approval, actor].into_iter().flatten().collect::<Vec<_>>().join("; ")
+    [person, drift, other, approval, actor].into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
 #[cfg(test)]

@@ -39,14 +39,14 @@ impl DemoDaemon {
     pub(super) async fn start(
         sandbox: &Sandbox,
         scratch: &TemporaryFolder,
-        page: TcpListener,
+        listener: TcpListener,
     ) -> anyhow::Result<Self> {
         let settings = Settings { data_dir: scratch.path().join("data"), ..Settings::default() };
         let (metrics, health) = (Metrics::new()?, DaemonHealth::new());
         let (end, ending) = watch::channel(false);
         // No webhook calls arrive: commits are noticed on the disk.
         let (_, calls) = mpsc::channel(1);
-        let (board, looks) = start_page_on(page, ending.clone());
+        let (board, page) = start_page_on(listener, None, ending.clone());
         let connection = Connection::from_client(sandbox.client(), NAMESPACE);
         let cluster = Cluster::new(connection, metrics.clone(), WritePermit::unlimited(), &settings);
         let own = api::definition().context("the definition of Syncs")?;
@@ -79,7 +79,7 @@ impl DemoDaemon {
         let work = tokio::spawn(async move {
             tokio::select! {
                 () = manager::run(context.clone(), calls) => {}
-                () = serve_live_objects(context, looks) => {}
+                () = serve_live_objects(context, page.looks) => {}
             }
         });
         Ok(Self { end, work })

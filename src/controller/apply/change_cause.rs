@@ -54,9 +54,9 @@ pub(crate) fn cause_of_sync(owner: &SyncName, valid_spec: &ValidatedSpec, reason
 /// Returns the cause of the writes of a step.
 pub(super) fn cause_of_step(work: &ApplyContext<'_>, step: &Step) -> Entry {
     let cause = work.cluster.cause();
-    let approval = match work.deletions.consented.contains_key(&step.id) {
-        true => work.deletions.approval.clone(),
-        false => cause.approval.clone(),
+    let (approval, approver) = match work.deletions.consented.contains_key(&step.id) {
+        true => (work.deletions.approval.clone(), work.deletions.approver.clone()),
+        false => (cause.approval.clone(), cause.approver.clone()),
     };
     let reason = match &step.action {
         // Hooks of a deletion run because of it.
@@ -78,7 +78,7 @@ pub(super) fn cause_of_step(work: &ApplyContext<'_>, step: &Step) -> Entry {
         Action::Update(Change::Drifted(found)) => drift = Some(note(work, step, found)),
         _ => {}
     }
-    Entry { reason, approval, other, drift, ..cause }
+    Entry { reason, approval, approver, other, drift, ..cause }
 }
 
 fn note(work: &ApplyContext<'_>, step: &Step, drift: &Drift) -> DriftNote {

@@ -18,4 +18,6 @@ pub(crate) struct DeletionLimits {
     pub(crate) consented: BTreeMap<ObjectId, Box<str>>,
     /// The approval that a person gave for them.
     pub(crate) approval: Option<String>,
+    /// The person who gave it on the console.
+    pub(crate) approver: Option<String>,
 }

@@ -100,6 +100,10 @@ pub(crate) struct ReconcileContext<'a> {
     pub(crate) bytes: OnceLock<u64>,
     /// The approval that a person gave.
     pub(crate) approved: Option<String>,
+    /// The person who gave it, where that is recorded.
+    pub(crate) approver: Option<&'a str>,
+    /// The person who holds the Sync at the revision.
+    pub(crate) holder: Option<&'a str>,
     /// The Sync to which this one moves its objects, as written in the resource.
     pub(crate) moves_to: Option<&'a str>,
     /// The tool that managed these objects before, if the Sync was adopted from one.

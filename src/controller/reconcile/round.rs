@@ -151,7 +151,7 @@ pub(super) async fn execute_round(
         cluster,
         contested: Arc::new(policy.contested.clone()),
         numbers: memory.autoscaled_replicas.numbers(),
-        deletions: Arc::new(deletion_limits(memory, policy)),
+        deletions: Arc::new(deletion_limits(inputs, memory, policy)),
         ..apply_context(inputs, desired, &field_conflicts, &asked, &backends)
     };
     report.gate = memory.unhealthy_at_rollout.take();
@@ -168,17 +168,23 @@ fn cause(inputs: &ReconcileContext<'_>, prepared: &PreparedRevision, policy: &Po
         false => Reason::Rollback,
     };
     let cause = cause_of_revision(inputs.owner, inputs.valid_spec, prepared, reason);
-    Entry { approval: approval_of_revision(inputs), ..cause }
+    let approval = approval_of_revision(inputs);
+    // The annotation with the name is about one approval only.
+    let is_newest = approval.is_some() && approval == inputs.approved;
+    let approver = inputs.approver.filter(|_| is_newest).map(str::to_owned);
+    let person = inputs.holder.filter(|_| reason == Reason::Rollback).map(str::to_owned);
+    Entry { approval, approver, person, ..cause }
 }
 
 /// Returns the limits on deletions. Some claimed objects are deleted only by approval.
-fn deletion_limits(memory: &SyncMemory, policy: &Policy) -> DeletionLimits {
+fn deletion_limits(inputs: &ReconcileContext<'_>, memory: &SyncMemory, policy: &Policy) -> DeletionLimits {
     let asks = |claim: &Claim| matches!(claim.state, ClaimState::WithoutRights | ClaimState::Overdue);
     let claimed = policy.claims.iter().filter(|(_, claim)| asks(claim)).map(|(id, _)| id.clone()).collect();
     // A longer text is not the hash of anything.
     let approval = policy.approved.clone().filter(|text| text.len() <= MAX_APPROVAL_BYTES);
     let (protected, consented) = (policy.protected.clone(), memory.consented.clone());
-    DeletionLimits { claimed, protected, consented, approval }
+    let approver = inputs.approver.filter(|_| approval.is_some()).map(str::to_owned);
+    DeletionLimits { claimed, protected, consented, approval, approver }
 }
 
 /// Executes the due steps of a plan.

@@ -41,8 +41,8 @@ use super::worker::repository_credentials::SecretPermission;
 use super::worker::{ReconcileRequest, run_reconciler};
 use crate::adopt::AdoptedFrom;
 use crate::api::{
-    ADOPTED_FROM_ANNOTATION, APPROVE_ANNOTATION, MOVES_TO_ANNOTATION, REQUEST_ANNOTATION, RevisionHold, Sync,
-    SyncName,
+    ADOPTED_FROM_ANNOTATION, APPROVE_ANNOTATION, APPROVED_BY_ANNOTATION, MOVES_TO_ANNOTATION,
+    REQUEST_ANNOTATION, RevisionHold, Sync, SyncName, signer_of,
 };
 use crate::cluster::{LatestSnapshot, jitter, version};
 use crate::report::{ErrorCause, ReconcileError};
@@ -403,6 +403,10 @@ impl SyncWorker {
             chart_keys: keys.chart,
             namespace: self.name.namespace.clone(),
             cluster,
+            approver: signer_of(
+                &annotation(APPROVED_BY_ANNOTATION).unwrap_or_default(),
+                &annotation(APPROVE_ANNOTATION).unwrap_or_default(),
+            ),
             approved: annotation(APPROVE_ANNOTATION),
             hold: RevisionHold::of_annotations(|key| {
                 Some(sync.metadata.annotations.as_ref()?.get(key)?.as_str())

@@ -9,7 +9,10 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::SyncWorker;
-use crate::api::{APPROVE_ANNOTATION, MOVES_TO_ANNOTATION, REQUEST_ANNOTATION, RevisionHold};
+use crate::api::{
+    APPROVE_ANNOTATION, APPROVED_BY_ANNOTATION, MOVES_TO_ANNOTATION, REQUEST_ANNOTATION, RevisionHold,
+    signer_of,
+};
 use crate::controller::worker::ReconcileRequest;
 use crate::report::ReconcileError;
 
@@ -25,6 +28,8 @@ pub(super) fn keep_narrowed(worker: &mut SyncWorker, sync: &Value, refused: Opti
         Some(sync.pointer("/metadata/annotations")?.get(key)?.as_str()?.to_owned())
     };
     let (approved, request) = (annotation(APPROVE_ANNOTATION), annotation(REQUEST_ANNOTATION));
+    let signed = annotation(APPROVED_BY_ANNOTATION).unwrap_or_default();
+    let approver = signer_of(&signed, approved.as_deref().unwrap_or_default());
     let moves_to = annotation(MOVES_TO_ANNOTATION).map(Box::from);
     let hold = RevisionHold::of_annotations(|key| sync.pointer("/metadata/annotations")?.get(key)?.as_str());
     let is_same = (&valid_spec, &refused) == (&*last.valid_spec, &last.refused)
@@ -42,6 +47,7 @@ pub(super) fn keep_narrowed(worker: &mut SyncWorker, sync: &Value, refused: Opti
         spec_revision: generation,
         refused,
         approved,
+        approver,
         hold,
         moves_to,
         request,

@@ -65,6 +65,8 @@ impl ReconcileRun {
             record: record_of(order, revision),
             bytes: OnceLock::new(),
             approved: self.order.approved.clone(),
+            approver: self.order.approver.as_deref(),
+            holder: self.order.hold.as_ref().map(|hold| &*hold.by).filter(|by| !by.is_empty()),
             moves_to: self.order.moves_to.as_deref(),
             predecessor: self.order.predecessor.as_ref(),
             health_monitor: &self.health_monitor,

@@ -26,6 +26,8 @@ pub(crate) struct ReconcileRequest {
     pub(crate) repository: Repository,
     /// The value of the approval annotation.
     pub(crate) approved: Option<String>,
+    /// The person who gave it, where the console recorded that.
+    pub(crate) approver: Option<String>,
     /// The revision that a person holds the Sync at.
     pub(crate) hold: Option<RevisionHold>,
     /// The Sync to which this one moves its objects, as the annotation names it.

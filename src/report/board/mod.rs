@@ -9,16 +9,18 @@ mod objects;
 mod redaction;
 mod spec_words;
 mod state;
+mod viewer;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-pub use objects::{HealthTable, ObjectHealth, ObjectList, ObjectRow, ObjectState};
+pub use objects::{HealthTable, ObjectHealth, ObjectList, ObjectPlace, ObjectRow, ObjectState};
 pub use redaction::{LiveDifference, LiveObject, NOT_SHOWN, ObjectWriter, RedactedBody, redact_live};
 pub use spec_words::{SpecSentence, describe_spec};
 pub use state::{SyncState, advice};
+pub use viewer::BoardViewer;
 
 use crate::api::{SyncName, SyncStatus};
 use crate::object::ObjectId;
@@ -38,6 +40,8 @@ pub struct StatusBoard {
     pub role: DaemonRole,
     /// One card per Sync.
     pub cards: BTreeMap<SyncName, Arc<SyncCard>>,
+    /// The person whom a page is for; `None` without a sign-in.
+    pub viewer: Option<Arc<BoardViewer>>,
 }
 
 /// Role of a daemon in the election.

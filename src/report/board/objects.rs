@@ -4,12 +4,12 @@
 //! [`ObjectRow`]s. The desired set is shared with the controller; an object with nothing to report
 //! costs one byte here, and one in the health.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::desired::{DesiredObject, DesiredSet};
 use crate::health::Health;
-use crate::object::{ObjectId, Origin};
+use crate::object::{GroupKind, ObjectId, Origin};
 use crate::observed::Drift;
 use crate::plan::{Change, Hold, Outcome};
 
@@ -63,16 +63,21 @@ pub struct HealthTable {
     messages: BTreeMap<ObjectId, Box<str>>,
 }
 
+/// A kind in a namespace, or a kind of cluster-scoped objects.
+pub type ObjectPlace = (GroupKind, Option<Box<str>>);
+
 /// The objects of a Sync.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct ObjectList {
     set: Option<Arc<DesiredSet>>,
     /// For each object of the set, the index in [`DONE_LABELS`] of the last action since the daemon
     /// started.
     done: Box<[u8]>,
     /// The objects with something to report, sorted by id; some are not in the set.
-    notes: Box<[(ObjectId, ObjectNote)]>,
+    notes: Arc<[(ObjectId, ObjectNote)]>,
     health: Arc<HealthTable>,
+    /// Places of which names and states are shown alone.
+    hidden: BTreeSet<ObjectPlace>,
 }
 
 /// The report about an object.
@@ -114,6 +119,18 @@ pub struct ObjectRow<'a> {
     pub origin: Option<&'a Origin>,
 }
 
+impl ObjectRow<'_> {
+    /// The kind and the namespace of the object.
+    pub fn place(&self) -> ObjectPlace {
+        (self.id.group_kind(), self.id.namespace().map(Box::from))
+    }
+
+    /// True if the row has a part that may quote the object.
+    pub fn has_content(&self) -> bool {
+        !self.message.is_empty() || !self.health_message.is_empty() || self.drift.is_some()
+    }
+}
+
 impl ObjectList {
     /// Builds the list without an earlier one.
     pub fn new(
@@ -148,7 +165,15 @@ impl ObjectList {
             done: done.unwrap_or_default(),
             notes: notes.into(),
             health: health.clone(),
+            hidden: BTreeSet::new(),
         }
+    }
+
+    /// The same list, with names and states alone of the objects in some places: messages and fields
+    /// may quote the object.
+    #[must_use]
+    pub fn without_content_of(&self, hidden: BTreeSet<ObjectPlace>) -> Self {
+        Self { hidden, ..self.clone() }
     }
 
     /// The number of objects.
@@ -194,7 +219,11 @@ impl ObjectList {
 
     /// The desired object.
     pub fn wanted(&self, id: &ObjectId) -> Option<&DesiredObject> {
-        self.set.as_ref()?.get(id)
+        self.set.as_ref()?.get(id).filter(|_| !self.is_hidden(id))
+    }
+
+    fn is_hidden(&self, id: &ObjectId) -> bool {
+        !self.hidden.is_empty() && self.hidden.contains(&(id.group_kind(), id.namespace().map(Box::from)))
     }
 
     fn place(&self, id: &ObjectId) -> Option<usize> {
@@ -215,7 +244,7 @@ impl ObjectList {
             Some(_) => self.health.health_of(id),
             None => None,
         };
-        ObjectRow {
+        let row = ObjectRow {
             id,
             state: said.map_or(ObjectState::Committed, |said| said.state),
             requested: said.is_some_and(|said| said.requested),
@@ -226,6 +255,10 @@ impl ObjectList {
             health: health.unwrap_or(ObjectHealth::NoStatus),
             health_message: self.health.messages.get(id).map_or("", |why| why),
             origin: wanted.map(|(_, object)| &object.origin),
+        };
+        match self.is_hidden(id) {
+            true => ObjectRow { message: "", health_message: "", drift: None, ..row },
+            false => row,
         }
     }
 }

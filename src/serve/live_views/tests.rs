@@ -14,7 +14,7 @@ use crate::report::board::StatusBoard;
 use crate::report::live_tree::EventList;
 use crate::report::live_tree::{EventSelection, RootObject, build_tree, read_listed};
 use crate::serve::viewer::AccessReviews;
-use crate::serve::viewer::{AccessRequest, Person};
+use crate::serve::viewer::{AccessRequest, Person, Viewer};
 use futures::StreamExt as _;
 use jiff::Timestamp;
 
@@ -28,6 +28,8 @@ struct Fakes {
     asked: Arc<Mutex<Vec<String>>>,
     /// Writers of the logs that were opened.
     logs: mpsc::Receiver<(LogOptions, mpsc::Sender<Vec<u8>>)>,
+    /// The end of the session of people.
+    ends: Option<Instant>,
     _end: watch::Sender<bool>,
 }
 
@@ -102,7 +104,7 @@ fn fakes() -> Fakes {
     });
     let (end, ending) = watch::channel(false);
     let reviews = AccessReviews::new(review);
-    Fakes { pages: LivePages::new(requests, ending), reviews, refused, asked, logs, _end: end }
+    Fakes { pages: LivePages::new(requests, ending), reviews, refused, asked, logs, ends: None, _end: end }
 }
 
 fn person() -> Viewer {
@@ -125,8 +127,9 @@ impl Fakes {
         let (path, query) = path.split_once('?').unwrap_or((path, ""));
         let asked = page::parse_path(path);
         let page::Route::Live(sync, view) = &asked.route else { panic!("{path}: {asked:?}") };
-        let (board, reviews) = (Arc::new(board), &self.reviews);
-        let visit = LiveVisit { board, viewer, reviews, query, json: asked.json, is_head: false };
+        let is_person = *viewer != Viewer::Loopback;
+        let person = is_person.then_some((&self.reviews, viewer, self.ends));
+        let visit = LiveVisit { board: Arc::new(board), person, query, json: asked.json, is_head: false };
         self.pages.respond(&visit, sync, view).await
     }
 
@@ -152,7 +155,8 @@ async fn a_viewer_sees_what_kubernetes_grants() {
         ("", TREE, 200, "web-1-b", "you may not"),
         ("list pods", TREE, 200, "<b>Pod</b> in shop is left out: you may not list it", "web-1-b"),
         ("list replicasets", TREE, 200, "web-1-b", ">web-1<"),
-        ("list deployments", TREE, 200, "<b>Deployment.apps</b>", "web-1-b"),
+        ("list deployments", TREE, 200, "web-1-b", "you may not"),
+        ("get deployments", TREE, 200, "in shop is shown by name only: you may not get it", "is left out"),
         ("get syncs", TREE, 404, "Not found", "web"),
         ("", EVENTS, 200, "it crashes", "you may not"),
         ("list events", EVENTS, 200, "you may not list it", "it crashes"),
@@ -177,7 +181,7 @@ async fn a_viewer_sees_what_kubernetes_grants() {
     fakes.read(&ada, TREE).await;
     let mut asked = fakes.asked.lock().unwrap().clone();
     asked.sort();
-    assert_eq!(asked, ["get syncs", "list deployments", "list pods", "list replicasets"]);
+    assert_eq!(asked, ["get deployments", "get syncs", "list pods", "list replicasets"]);
     // Without a decision there is nothing to see.
     fakes.reviews = AccessReviews::new(mpsc::channel(1).0);
     assert_eq!(fakes.read(&ada, TREE).await.0, 404);
@@ -218,6 +222,7 @@ async fn a_log_is_bounded_and_followed_as_long_as_it_may_be_read() {
         refused: fakes.refused.clone(),
         asked: fakes.asked.clone(),
         logs: mpsc::channel(1).1,
+        ends: None,
         _end: watch::channel(false).0,
     };
     let ((status, body), options) = tokio::join!(reader.read(&ada, &path), write(&mut fakes));
@@ -248,7 +253,15 @@ async fn a_log_is_bounded_and_followed_as_long_as_it_may_be_read() {
     assert_eq!(stream.next().await.unwrap().unwrap(), "\n[moorline: you may not read this log any more]\n");
     assert!(stream.next().await.is_none() && writer.is_closed());
 
+    // With the session nothing more goes out.
     fakes.refused.lock().unwrap().clear();
+    fakes.ends = Some(Instant::now() + Duration::from_secs(5));
+    let response = fakes.get(&ada, &follow).await;
+    let (_, writer) = fakes.logs.recv().await.unwrap();
+    let ended = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
+    assert_eq!(&ended[..], b"\n[moorline: your session has ended]\n");
+    assert!(writer.is_closed());
+    fakes.ends = None;
     let mut open = Vec::new();
     for _ in 0..MAX_LOG_STREAMS {
         open.push((fakes.get(&ada, &follow).await, fakes.logs.recv().await.unwrap()));

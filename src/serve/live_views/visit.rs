@@ -11,13 +11,13 @@ use axum::http::Response;
 use axum::http::header::CONTENT_LENGTH;
 use futures::StreamExt as _;
 use jiff::Timestamp;
+use tokio::time::Instant;
 
 use super::OwnedPod;
-use crate::object::GroupKind;
-use crate::report::board::{StatusBoard, SyncCard};
+use crate::report::board::{ObjectPlace, StatusBoard, SyncCard};
 use crate::report::live_tree::{EventList, LeftOut, LiveNode, LiveTree, PodName};
 use crate::serve::page;
-use crate::serve::status_page::{HTML, JSON, NO_STORE, reply};
+use crate::serve::status_page::{HTML, JSON, NO_STORE, reply, with_referrer};
 use crate::serve::viewer::{AccessQuestion, AccessReviews, Viewer};
 
 /// Reviews of rights at the same time, for one view.
@@ -26,8 +26,9 @@ const SIDE_BY_SIDE: usize = 8;
 /// A request for a live view.
 pub(in crate::serve) struct LiveVisit<'a> {
     pub(in crate::serve) board: Arc<StatusBoard>,
-    pub(in crate::serve) viewer: &'a Viewer,
-    pub(in crate::serve) reviews: &'a AccessReviews,
+    /// The task that asks for rights, the person, and the end of the session; `None` on the loopback
+    /// interface without a sign-in.
+    pub(in crate::serve) person: Option<(&'a AccessReviews, &'a Viewer, Option<Instant>)>,
     pub(in crate::serve) query: &'a str,
     pub(in crate::serve) json: bool,
     pub(in crate::serve) is_head: bool,
@@ -36,25 +37,33 @@ pub(in crate::serve) struct LiveVisit<'a> {
 impl LiveVisit<'_> {
     /// True for a viewer on the loopback interface, and for a person to whom Kubernetes grants it.
     pub(super) async fn is_granted(&self, question: AccessQuestion) -> bool {
-        match self.viewer {
-            Viewer::Loopback => true,
+        match self.person {
+            None => true,
             // Without a decision nothing is shown.
-            Viewer::Person(_) => self.reviews.is_allowed(self.viewer, question).await.unwrap_or_default(),
+            Some((reviews, viewer, _)) => reviews.is_allowed(viewer, question).await.unwrap_or_default(),
         }
     }
 
-    /// The tree without the kinds that the viewer may not list, which are named.
+    /// The tree without owned objects of kinds that the viewer may not list, which are named. Objects
+    /// of the Sync stay, as in its list: by name and health alone without the right to `get` them.
     pub(super) async fn visible(&self, tree: Arc<LiveTree>) -> Arc<LiveTree> {
-        let refused = self.refused(&tree, (0..tree.nodes.len()).collect()).await;
-        if refused.is_empty() {
+        let unlisted = self.refused(&tree, "list", (tree.roots..tree.nodes.len()).collect()).await;
+        let unread = self.refused(&tree, "get", (0..tree.roots).collect()).await;
+        if unlisted.is_empty() && unread.is_empty() {
             return tree;
         }
-        let place = |node: &LiveNode| (node.id.group_kind(), node.id.namespace().map(Box::<str>::from));
-        let mut visible = tree.without(|node| refused.contains(&place(node)));
-        visible.left_out.extend(refused.into_iter().map(|(kind, namespace)| LeftOut {
+        let mut visible = tree.without(|node| node.owner.is_some() && unlisted.contains(&place(node)));
+        let roots = visible.roots;
+        for node in visible.nodes.iter_mut().take(roots).filter(|node| unread.contains(&place(node))) {
+            (node.created, node.deleting, node.pod) = (None, false, None);
+            node.message = "".into();
+        }
+        let unlisted = unlisted.into_iter().map(|place| (place, "is left out: you may not list it"));
+        let unread = unread.into_iter().map(|place| (place, "is shown by name only: you may not get it"));
+        visible.left_out.extend(unlisted.chain(unread).map(|((kind, namespace), reason)| LeftOut {
             kind: kind.to_string(),
             namespace: namespace.unwrap_or_default().into(),
-            reason: "is left out: you may not list it".to_owned(),
+            reason: reason.to_owned(),
         }));
         Arc::new(visible)
     }
@@ -63,13 +72,14 @@ impl LiveVisit<'_> {
     pub(super) async fn visible_above(&self, tree: Arc<LiveTree>, pod: &PodName) -> Arc<LiveTree> {
         let Some((node, _)) = tree.pod(pod) else { return tree };
         let above = std::iter::successors(node.owner, |at| tree.nodes.get(*at)?.owner);
-        let refused = self.refused(&tree, above.collect()).await;
+        // Names of the Sync's own objects are shown.
+        let above = above.filter(|at| *at >= tree.roots).collect();
+        let refused = self.refused(&tree, "list", above).await;
         if refused.is_empty() {
             return tree;
         }
         let mut own = LiveTree::clone(&tree);
-        let is_refused =
-            |node: &LiveNode| refused.contains(&(node.id.group_kind(), node.id.namespace().map(Into::into)));
+        let is_refused = |node: &LiveNode| node.owner.is_some() && refused.contains(&place(node));
         // The Pod stays, without what is above the first refused owner.
         let cut: Vec<usize> = own
             .nodes
@@ -111,21 +121,20 @@ impl LiveVisit<'_> {
         Arc::new(visible)
     }
 
-    /// The kinds and namespaces of some objects of a tree that the viewer may not list.
-    async fn refused(&self, tree: &LiveTree, nodes: Vec<usize>) -> BTreeSet<(GroupKind, Option<Box<str>>)> {
-        if *self.viewer == Viewer::Loopback {
+    /// The kinds and namespaces of some objects of a tree for which the viewer lacks a verb.
+    async fn refused(&self, tree: &LiveTree, verb: &str, nodes: Vec<usize>) -> BTreeSet<ObjectPlace> {
+        if self.person.is_none() {
             return BTreeSet::new();
         }
         let nodes = nodes.into_iter().filter_map(|at| tree.nodes.get(at));
-        let places: BTreeSet<(GroupKind, Option<Box<str>>)> =
-            nodes.map(|node| (node.id.group_kind(), node.id.namespace().map(Into::into))).collect();
+        let places: BTreeSet<ObjectPlace> = nodes.map(place).collect();
         let reviews = places.into_iter().map(|(kind, namespace)| async move {
             let granted = match tree.plurals.get(&kind) {
                 // A kind without a known resource cannot be asked about.
                 None => false,
                 Some(plural) => {
                     let question = AccessQuestion {
-                        verb: "list".to_owned(),
+                        verb: verb.to_owned(),
                         group: kind.group.to_string(),
                         resource: plural.to_string(),
                         subresource: String::new(),
@@ -160,13 +169,18 @@ impl LiveVisit<'_> {
     pub(super) fn reply(&self, status: u16, body: String) -> Response<Body> {
         let kind = if self.json { JSON } else { HTML };
         if !self.is_head {
-            return reply(status, kind, NO_STORE, None, body, false);
+            let whole = reply(status, kind, NO_STORE, None, body, false);
+            return if self.person.is_some() { with_referrer(whole) } else { whole };
         }
         // A HEAD reads nothing, so the length is not known.
         let mut response = reply(status, kind, NO_STORE, None, String::new(), true);
         response.headers_mut().remove(CONTENT_LENGTH);
         response
     }
+}
+
+fn place(node: &LiveNode) -> ObjectPlace {
+    (node.id.group_kind(), node.id.namespace().map(Into::into))
 }
 
 /// A question about Pods of a namespace.

@@ -65,7 +65,7 @@ fn read_of<'a>(id: &ObjectId, look: Option<LiveRead<'a>>) -> Result<&'a LiveObje
             None => Err(unread()),
         },
         Some(LiveRead::Read(seen)) => Ok(seen),
-        Some(LiveRead::NotRead(why)) => Err(format!("It was not read: {why}")),
+        Some(LiveRead::NotRead(why) | LiveRead::Hidden(why)) => Err(format!("It was not read: {why}")),
         None => Err(unread()),
     }
 }

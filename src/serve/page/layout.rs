@@ -5,7 +5,7 @@
 
 use super::html::Html;
 use super::routes::Link;
-use crate::report::board::{DaemonRole, StatusBoard};
+use crate::report::board::{BoardViewer, DaemonRole, StatusBoard};
 
 /// The style sheet.
 pub const STYLE: &str = include_str!("page.css");
@@ -86,10 +86,16 @@ pub(crate) fn begin_page(title: &str, live: LiveUpdates<'_>) -> Html {
 pub(crate) fn end_page(mut html: Html, board: &StatusBoard, json: Option<&Link>) -> String {
     html.close();
     html.open("footer", &[]);
-    match &board.role {
-        DaemonRole::Serving => html.element("span", &[], "This page is read-only. Make changes in Git."),
-        DaemonRole::Starting => html.element("span", &[], "The daemon is starting."),
-        DaemonRole::Standby(_) => html.element("span", &[], "This daemon is on standby."),
+    match (&board.role, &board.viewer) {
+        (DaemonRole::Serving, None) => {
+            html.element("span", &[], "This page is read-only. Make changes in Git.");
+        }
+        (DaemonRole::Serving, Some(_)) => html.element("span", &[], "Make changes of objects in Git."),
+        (DaemonRole::Starting, _) => html.element("span", &[], "The daemon is starting."),
+        (DaemonRole::Standby(_), _) => html.element("span", &[], "This daemon is on standby."),
+    }
+    if let Some(viewer) = &board.viewer {
+        person(&mut html, viewer);
     }
     if let Some(json) = json {
         html.text(" ");
@@ -97,6 +103,19 @@ pub(crate) fn end_page(mut html: Html, board: &StatusBoard, json: Option<&Link>)
     }
     html.close();
     html.finish()
+}
+
+/// Writes the name of the person, and the form that ends the session if there is one to end.
+fn person(html: &mut Html, viewer: &BoardViewer) {
+    html.text(" You are ");
+    html.element("b", &[], &viewer.user);
+    html.text(". ");
+    if viewer.signs_out {
+        html.open("form", &[("method", "post"), ("action", "/logout"), ("class", "sign-out")]);
+        html.element("button", &[("type", "submit")], "Sign out");
+        html.close();
+        html.text(" ");
+    }
 }
 
 /// Begins a section that the script replaces on updates.
@@ -109,7 +128,9 @@ pub(crate) fn begin_section(html: &mut Html, id: &'static str, title: &str) {
 pub(crate) fn not_found_page(board: &StatusBoard) -> String {
     let mut html = begin_page("Not found · Moorline", LiveUpdates::Off);
     html.element("h1", &[], "Not found");
-    html.element("p", &[], "This daemon knows no Sync or object of this name; it may have been deleted.");
+    let or = if board.viewer.is_some() { ", or you may not see it" } else { "" };
+    let text = format!("This daemon knows no Sync or object of this name; it may have been deleted{or}.");
+    html.element("p", &[], &text);
     html.open("p", &[]);
     html.link(&Link::overview(), &[], "All Syncs");
     html.close();

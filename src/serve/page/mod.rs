@@ -3,6 +3,7 @@
 //! In: a [`StatusBoard`], the requested path and query, the time. Out: a [`PageResponse`]. Nothing
 //! here reads a clock, a file or the cluster; the content of a live object is passed in.
 
+mod action_forms;
 mod badge;
 mod commit;
 mod dependency_graph;
@@ -28,6 +29,7 @@ mod pod;
 mod relative_time;
 mod routes;
 mod settings;
+mod sign_in;
 mod sync;
 mod sync_table;
 mod tabs;
@@ -40,6 +42,7 @@ use jiff::Timestamp;
 use crate::api::SyncName;
 use crate::object::ObjectId;
 use crate::report::board::{LiveObject, StatusBoard, SyncCard};
+pub(crate) use action_forms::is_workload;
 pub use filter::Filter;
 pub use layout::{ICON, SCRIPT, STYLE};
 pub use live_json::{events_json, logs_json, pod_json, tree_json};
@@ -48,6 +51,8 @@ pub use log_text::LogText;
 pub use logs::{LogContent, LogSelection, MAX_BYTES as MAX_LOG_BYTES, MAX_LINES as MAX_LOG_LINES, logs_page};
 pub use object_events::events_page;
 pub use pod::pod_page;
+pub(crate) use routes::{Link, path_segments, query_value as form_value};
+pub(crate) use sign_in::{SignInAction, sign_in_page};
 pub use tabs::SyncTab;
 pub use tree::tree_page;
 
@@ -97,6 +102,8 @@ pub enum LiveRead<'a> {
     NotRead(&'a str),
     /// The objects of a list.
     Several(&'a [ReadObject]),
+    /// The viewer may not see its content, neither live nor in Git, for this reason.
+    Hidden(&'a str),
 }
 
 /// The response to a request.
@@ -108,6 +115,17 @@ pub struct PageResponse {
     pub body: String,
     /// Version of its content; `None` if it is read for each request.
     pub version: Option<u64>,
+}
+
+/// The page that says why an action was not done.
+pub(crate) fn refusal_page(board: &StatusBoard, back: &Link, why: &str) -> String {
+    let mut html = layout::begin_page("Not done · Moorline", layout::LiveUpdates::Off);
+    html.element("h1", &[], "Not done");
+    html.element("p", &[], why);
+    html.open("p", &[]);
+    html.link(back, &[], "Back to the Sync");
+    html.close();
+    layout::end_page(html, board, None)
 }
 
 /// Parses a path.

@@ -6,7 +6,7 @@ use super::html::Html;
 use super::object_diff::object_diff;
 use super::relative_time::write_time_text;
 use super::routes::Link;
-use super::{LiveRead, badge, diff_list};
+use super::{LiveRead, action_forms, badge, diff_list};
 use super::{layout, sync, yaml_view};
 use crate::report::board::{LiveObject, ObjectRow, RedactedBody, StatusBoard, SyncCard};
 
@@ -24,6 +24,7 @@ pub(super) fn page(
     );
     sync::crumbs(&mut html, card, Some(&name));
     head(&mut html, row, now);
+    action_forms::write_restart(&mut html, board, card, row.id);
     match look {
         Some(LiveRead::Read(seen)) => {
             differences(&mut html, card, row, seen);
@@ -36,6 +37,12 @@ pub(super) fn page(
             html.element("p", &[], &format!("It was not read: {why}"));
             html.close();
             bodies(&mut html, card, row, None);
+        }
+        Some(LiveRead::Hidden(why)) => {
+            html.open("section", &[("id", "hidden")]);
+            html.element("h2", &[], "Content");
+            html.element("p", &[], &format!("It is not shown: {why}."));
+            html.close();
         }
         Some(LiveRead::Several(_)) | None => bodies(&mut html, card, row, None),
     }

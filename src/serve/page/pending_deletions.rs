@@ -1,20 +1,21 @@
 //! The section about pending deletions, with the commands that approve them.
 
+use super::action_forms;
 use super::html::Html;
 use super::layout;
 use super::routes::Link;
 use super::tabs::SyncTab;
 use crate::api::{APPROVE_ANNOTATION, DELETION_ANNOTATION, DeletionPolicy, Reason, format_deletion_answer};
 use crate::grammar::counted;
-use crate::report::board::{ObjectState, SyncCard};
+use crate::report::board::{ObjectState, StatusBoard, SyncCard};
 
 /// The most objects that are listed.
 const MAX_NAMED: usize = 50;
 
 /// Writes the pending deletions with the commands that answer them, if there are any; the plan has
 /// the objects.
-pub(super) fn write_summary(html: &mut Html, card: &SyncCard) {
-    if begin_waiting(html, card) {
+pub(super) fn write_summary(html: &mut Html, board: &StatusBoard, card: &SyncCard) {
+    if begin_waiting(html, board, card) {
         if card.status.approval.is_some() {
             html.open("p", &[]);
             html.link(&Link::tab(&card.name, SyncTab::Plan), &[], "Which objects, and why");
@@ -24,8 +25,9 @@ pub(super) fn write_summary(html: &mut Html, card: &SyncCard) {
     }
 }
 
-/// Begins the section about pending deletions, with the commands; false if there are none.
-fn begin_waiting(html: &mut Html, card: &SyncCard) -> bool {
+/// Begins the section about pending deletions, with the approval of a viewer who may give it, and
+/// the commands; false if there are none.
+fn begin_waiting(html: &mut Html, board: &StatusBoard, card: &SyncCard) -> bool {
     if is_deletion(card) {
         layout::begin_section(html, "waiting", "Pending approval");
         html.element("p", &[], "The deletion of this Sync has stopped. Decide about the remaining objects.");
@@ -44,13 +46,15 @@ fn begin_waiting(html: &mut Html, card: &SyncCard) -> bool {
     html.element("code", &[], &approval.hash);
     html.text(".");
     html.close();
+    let approves = format!("Approve the deletion of {}", counted(approval.objects, "object"));
+    action_forms::write_approval(html, (board, card), &approves, &approval.hash);
     write_commands(html, card);
     true
 }
 
 /// Writes the pending deletions with their objects, if there are any.
-pub(super) fn write_section(html: &mut Html, card: &SyncCard) {
-    if !begin_waiting(html, card) {
+pub(super) fn write_section(html: &mut Html, board: &StatusBoard, card: &SyncCard) {
+    if !begin_waiting(html, board, card) {
         return;
     }
     let waiting: Vec<_> = card.objects.rows().filter(|row| row.state == ObjectState::PendingPrune).collect();

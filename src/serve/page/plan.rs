@@ -21,8 +21,8 @@ const MAX_NAMED: usize = 50;
 pub(super) fn page(board: &StatusBoard, card: &SyncCard, now: Timestamp) -> String {
     let mut html = sync::begin_page(board, card, SyncTab::Plan, now);
     next_commit(&mut html, card);
-    pending_deletions::write_section(&mut html, card);
-    pending_revision::write_section(&mut html, card);
+    pending_deletions::write_section(&mut html, board, card);
+    pending_revision::write_section(&mut html, board, card);
     held(&mut html, card);
     sync::end_page(html, board, card, SyncTab::Plan)
 }

@@ -54,6 +54,11 @@ impl Link {
         self
     }
 
+    /// An action on a Sync.
+    pub(crate) fn action(name: &SyncName, action: &str) -> Self {
+        Self::sync(name).below(&["actions", action])
+    }
+
     /// The same page as JSON.
     pub(crate) fn json(&self) -> Self {
         let text = if self.text == "/" { "/syncs" } else { &self.text };

@@ -10,7 +10,7 @@ use super::html::Html;
 use super::layout::LiveUpdates;
 use super::routes::Link;
 use super::tabs::{self, SyncTab};
-use super::{badge, commit, timeline};
+use super::{action_forms, badge, commit, timeline};
 use super::{
     dependency_graph, layout, object_list, overview, pending_deletions, pending_revision, relative_time,
 };
@@ -24,8 +24,8 @@ const WHOLE: usize = 2000;
 pub(super) fn page(board: &StatusBoard, card: &SyncCard, query: &str, now: Timestamp) -> String {
     let mut html = begin_page(board, card, SyncTab::Objects, now);
     let around = dependency_graph::related_syncs(board, card);
-    pending_deletions::write_summary(&mut html, card);
-    pending_revision::write_section(&mut html, card);
+    pending_deletions::write_summary(&mut html, board, card);
+    pending_revision::write_section(&mut html, board, card);
     problems(&mut html, card);
     object_list::write_section(&mut html, card, &Filter::parse(query));
     timeline::write_latest(&mut html, card, now);
@@ -39,16 +39,21 @@ pub(super) fn page(board: &StatusBoard, card: &SyncCard, query: &str, now: Times
 /// Begins the page of a tab that the script keeps up to date.
 pub(super) fn begin_page(board: &StatusBoard, card: &SyncCard, tab: SyncTab, now: Timestamp) -> Html {
     let name = card.name.to_string();
-    begin_tab(card, tab, LiveUpdates::Sync(&name, super::sync_version(board, card)), now)
+    begin_tab((board, card), tab, LiveUpdates::Sync(&name, super::sync_version(board, card)), now)
 }
 
 /// Begins the page of a tab whose content was read for this viewer.
 pub(super) fn begin_read_page(board: &StatusBoard, card: &SyncCard, tab: SyncTab, now: Timestamp) -> Html {
     let name = card.name.to_string();
-    begin_tab(card, tab, LiveUpdates::NotifyOnly(&name, super::sync_version(board, card)), now)
+    begin_tab((board, card), tab, LiveUpdates::NotifyOnly(&name, super::sync_version(board, card)), now)
 }
 
-fn begin_tab(card: &SyncCard, tab: SyncTab, live: LiveUpdates<'_>, now: Timestamp) -> Html {
+fn begin_tab(
+    (board, card): (&StatusBoard, &SyncCard),
+    tab: SyncTab,
+    live: LiveUpdates<'_>,
+    now: Timestamp,
+) -> Html {
     let title = match tab {
         SyncTab::Objects => format!("{} · Moorline", card.name),
         tab => format!("{} · {} · Moorline", card.name, tab.title()),
@@ -56,6 +61,7 @@ fn begin_tab(card: &SyncCard, tab: SyncTab, live: LiveUpdates<'_>, now: Timestam
     let mut html = layout::begin_page(&title, live);
     crumbs(&mut html, card, None);
     head(&mut html, card, now);
+    action_forms::write_sections(&mut html, board, card);
     tabs::write_nav(&mut html, card, tab);
     html
 }

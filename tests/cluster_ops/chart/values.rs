@@ -1,6 +1,6 @@
 //! The chart's values: the settings among them are the daemon's, and what is wrong is refused.
 
-use moorline::settings::{Settings, TABLE};
+use moorline::settings::{ConsoleSettings, Settings, TABLE};
 use serde_json::{Value, json};
 
 use super::programs::{Helm, documents, text};
@@ -56,6 +56,7 @@ fn the_daemon_begins_anew_with_what_it_reads_at_the_start_only() {
             ("cloudEndpoints", _) => json!(["aws-sts=https://other"]),
             ("journal", _) => json!(["stdout"]),
             (_, Value::Array(_)) => json!(["other"]),
+            ("console", _) => json!({"tokenAudience": "other"}),
             (_, Value::Object(_)) => json!({"docker.io": ["other"]}),
             ("dataDir" | "webhookSecretFile" | "helm", _) => json!("/other"),
             ("listen" | "probes" | "page", _) => json!("0.0.0.0:80"),
@@ -113,12 +114,17 @@ fn the_daemon_reads_the_rendered_settings() {
         Settings::from_sources(Some(&documents("daemon.yaml", &file).remove(0)), [], [])
     };
     assert_eq!(read(&[]), Ok(Settings::default()));
-    let values = "settings.qps=10000,settings.instance=blue,settings.proxyDirect={a,b},webhookSecret=hooks";
+    let values = "settings.qps=10000,settings.instance=blue,settings.proxyDirect={a,b},webhookSecret=hooks,\
+         settings.console.tokenAudience=a,page.secret=b,page.tlsSecret=c";
+    let console =
+        [("tokenAudience", "a"), ("secrets", "/etc/moorline/console"), ("tls", "/etc/moorline/tls")];
+    let console = console.map(|(name, value)| (name.into(), value.into()));
     let expect = Settings {
         qps: 10_000,
         instance: Some("blue".into()),
         proxy_direct: vec!["a".into(), "b".into()],
         webhook_secret_file: Some("/etc/moorline/webhook/secret".into()),
+        console: ConsoleSettings::new(console.into()).expect("a way to sign in"),
         ..Settings::default()
     };
     assert_eq!(read(&["--set", values]), Ok(expect));

@@ -120,12 +120,15 @@ impl<P: Fn(&str, &str) -> SourcePosition> AnnotationReader<'_, P> {
         }
         let of_syncs = [
             api::APPROVE_ANNOTATION,
+            api::APPROVED_BY_ANNOTATION,
             api::DELETION_ANNOTATION,
             api::HOLD_BY_ANNOTATION,
             api::HOLD_REASON_ANNOTATION,
             api::HOLD_REVISION_ANNOTATION,
             api::MOVES_TO_ANNOTATION,
             api::REQUEST_ANNOTATION,
+            api::REQUESTED_BY_ANNOTATION,
+            api::SUSPEND_BY_ANNOTATION,
         ];
         for key in of_syncs {
             if self.object.annotation(key).is_some() {

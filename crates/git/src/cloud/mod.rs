@@ -16,4 +16,4 @@ pub use account::{AccountFacts, AccountName, AccountTokens, CloudAccount};
 pub use cloud_login::{Cloud, CloudLogin};
 pub use kms::{KmsCiphertext, KmsError, KmsLogin};
 pub(super) use kms::{decrypt, server};
-pub(super) use sessions::Clouds;
+pub(super) use sessions::{Clouds, send};

@@ -119,7 +119,7 @@ impl Holder {
 }
 
 /// Sends a request of an exchange. No redirect is followed.
-pub(super) fn send(
+pub(crate) fn send(
     network: &SharedNetwork,
     request: &ExchangeRequest,
     by: Instant,

@@ -1,0 +1,93 @@
+//! Decides the objects of a Sync of which a person sees names and states alone.
+//!
+//! In: a card, and the objects that are read for the page. Out: [`HiddenContent`]: the kinds and
+//! namespaces in which the person may not `get` objects. Only places with something to show are
+//! asked about, and beyond a bound nothing is shown.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use futures::StreamExt as _;
+
+use super::{ConsoleAccess, SIDE_BY_SIDE};
+use crate::object::ObjectId;
+use crate::report::board::{ObjectPlace, Repair, SyncCard};
+use crate::serve::viewer::{AccessQuestion, Viewer};
+
+/// The most places of one page that are asked about.
+const MAX_PLACES: usize = 100;
+
+/// Places whose content is hidden, and the reasons.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(in crate::serve) struct HiddenContent(BTreeMap<ObjectPlace, String>);
+
+impl HiddenContent {
+    /// The reason why the content of an object is not shown; `None` if it is.
+    pub(in crate::serve) fn reason(&self, id: &ObjectId) -> Option<&str> {
+        self.0.get(&place_of(id)).map(String::as_str)
+    }
+
+    /// The card without what is hidden.
+    pub(in crate::serve) fn hide_in(&self, card: &Arc<SyncCard>) -> Arc<SyncCard> {
+        if self.0.is_empty() {
+            return card.clone();
+        }
+        let repairs = card.repairs.iter().map(|repair| match self.reason(&repair.id) {
+            Some(_) => Repair { fields: Vec::new(), ..repair.clone() },
+            None => repair.clone(),
+        });
+        let objects = Arc::new(card.objects.without_content_of(self.0.keys().cloned().collect()));
+        Arc::new(SyncCard { objects, repairs: repairs.collect(), ..SyncCard::clone(card) })
+    }
+}
+
+impl ConsoleAccess {
+    /// The content of a card that a person may not see. `read` are the objects whose live form the
+    /// page shows.
+    pub(in crate::serve) async fn hidden_content(
+        &self,
+        viewer: &Viewer,
+        card: &SyncCard,
+        read: &[ObjectId],
+    ) -> HiddenContent {
+        let shown = read.iter().map(place_of);
+        let repaired = card.repairs.iter().map(|repair| place_of(&repair.id));
+        let told = card.objects.rows().filter(|row| row.has_content()).map(|row| row.place());
+        let mut asked = BTreeMap::new();
+        let mut hidden = BTreeMap::new();
+        let mut seen = BTreeSet::new();
+        for place in shown.chain(repaired).chain(told).filter(|place| seen.insert(place.clone())) {
+            if asked.len() < MAX_PLACES {
+                let question = question(&place);
+                asked.insert(place, question);
+            } else {
+                hidden.insert(place, "there are too many kinds and namespaces to ask about".to_owned());
+            }
+        }
+        let reviews = asked.into_iter().map(async |(place, question)| {
+            let why = match self.reviews.is_allowed(viewer, question).await {
+                Ok(true) => return None,
+                Ok(false) => format!("you may not get a {} there", place.0.kind),
+                Err(why) => why,
+            };
+            Some((place, why))
+        });
+        let decided: Vec<_> = futures::stream::iter(reviews).buffer_unordered(SIDE_BY_SIDE).collect().await;
+        hidden.extend(decided.into_iter().flatten());
+        HiddenContent(hidden)
+    }
+}
+
+fn place_of(id: &ObjectId) -> ObjectPlace {
+    (id.group_kind(), id.namespace().map(Box::from))
+}
+
+fn question((kind, namespace): &ObjectPlace) -> AccessQuestion {
+    AccessQuestion {
+        verb: "get".to_owned(),
+        group: kind.group.to_string(),
+        resource: kind.kind.to_string(),
+        subresource: String::new(),
+        namespace: namespace.as_deref().map(str::to_owned),
+    }
+}
