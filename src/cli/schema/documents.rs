@@ -44,6 +44,7 @@ fn audit() -> Value {
         "Pruned",
         "Rollback",
         "Deleted",
+        "Console",
         "HandOver",
         "NamespaceCreated",
         "Other",
@@ -52,7 +53,8 @@ fn audit() -> Value {
     ]);
     let texts = [
         "cluster", "sync", "commit", "revision", "tree", "verified", "chart", "render", "object", "before",
-        "after", "uid", "version", "actor", "approval", "other", "torn", "daemon", "program",
+        "after", "uid", "version", "actor", "approval", "approver", "person", "action", "other", "torn",
+        "daemon", "program",
     ];
     let mut sometimes: Vec<(&str, Value)> = texts.map(|name| (name, text())).to_vec();
     sometimes.extend([

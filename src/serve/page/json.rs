@@ -64,10 +64,6 @@ pub(super) fn one(board: &StatusBoard, card: &SyncCard, filter: &Filter) -> Stri
 /// `/api/v1/syncs/NAMESPACE/NAME/objects/GROUP/KIND/NAMESPACE/NAME`.
 pub(super) fn object(card: &SyncCard, row: &ObjectRow<'_>, look: Option<LiveRead<'_>>) -> String {
     let mut whole = line(card, row);
-    if let Some(LiveRead::Hidden(why)) = look {
-        whole["hidden"] = why.into();
-        return text(&whole);
-    }
     whole["wanted"] = shown(card.objects.wanted(row.id).map(RedactedBody::wanted).as_ref());
     match look {
         Some(LiveRead::Read(seen)) => {
@@ -86,8 +82,8 @@ pub(super) fn object(card: &SyncCard, row: &ObjectRow<'_>, look: Option<LiveRead
             );
             whole["writers"] = writer.collect();
         }
-        Some(LiveRead::NotRead(why)) => whole["notRead"] = why.into(),
-        Some(LiveRead::Several(_) | LiveRead::Hidden(_)) | None => {}
+        Some(LiveRead::NotRead(why) | LiveRead::Hidden(why)) => whole["notRead"] = why.into(),
+        Some(LiveRead::Several(_)) | None => {}
     }
     text(&whole)
 }
