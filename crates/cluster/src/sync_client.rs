@@ -3,6 +3,8 @@
 //! In: names and changes.
 //! Out: Syncs as the API server has them, and errors that say how to proceed.
 
+mod sync_list;
+
 use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
@@ -11,6 +13,7 @@ use super::busy_server::{busy_wait, while_busy};
 use super::connect::Connection;
 use moorline_api::{REQUEST_ANNOTATION, SyncName, SyncStatus, WEBHOOK_REQUEST};
 use moorline_core::did_you_mean::nearest_name;
+pub use sync_list::SyncListEvent;
 
 /// A Sync as read from the API server.
 #[derive(Debug, Clone)]

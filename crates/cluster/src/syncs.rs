@@ -4,6 +4,8 @@
 //! Out: [`SyncWatchEvent`]s. A status is written as a whole, in one request: it needs no read
 //! before, and fields that are left out disappear.
 
+mod sync_changes;
+
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};

@@ -5,6 +5,7 @@
 //! objects and the status with the controller; it adds a byte or two per object, and messages for
 //! objects that have something to report.
 
+mod object_row;
 mod objects;
 mod redaction;
 mod spec_words;
@@ -16,7 +17,8 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-pub use objects::{HealthTable, ObjectHealth, ObjectList, ObjectPlace, ObjectRow, ObjectState};
+pub use object_row::{ObjectPlace, ObjectRow};
+pub use objects::{HealthTable, ObjectHealth, ObjectList, ObjectState};
 pub use redaction::{LiveDifference, LiveObject, NOT_SHOWN, ObjectWriter, RedactedBody, redact_live};
 pub use spec_words::{SpecSentence, describe_spec};
 pub use state::{SyncState, advice};

@@ -7,9 +7,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::object_row::{ObjectPlace, ObjectRow};
 use crate::desired::{DesiredObject, DesiredSet};
 use crate::health::Health;
-use crate::object::{GroupKind, ObjectId, Origin};
+use crate::object::ObjectId;
 use crate::observed::Drift;
 use crate::plan::{Change, Hold, Outcome};
 
@@ -63,9 +64,6 @@ pub struct HealthTable {
     messages: BTreeMap<ObjectId, Box<str>>,
 }
 
-/// A kind in a namespace, or a kind of cluster-scoped objects.
-pub type ObjectPlace = (GroupKind, Option<Box<str>>);
-
 /// The objects of a Sync.
 #[derive(Debug, Clone, Default)]
 pub struct ObjectList {
@@ -93,43 +91,6 @@ struct ObjectNote {
 
 /// Actions after which an object is as committed.
 const DONE_LABELS: [&str; 6] = ["kept", "created", "adopted", "updated", "recreated", "repaired"];
-
-/// One row of the object table on the page.
-#[derive(Debug, Clone, Copy)]
-pub struct ObjectRow<'a> {
-    /// The object.
-    pub id: &'a ObjectId,
-    /// State compared with Git.
-    pub state: ObjectState,
-    /// True if it is held because a person asked for it.
-    pub requested: bool,
-    /// The last action since the daemon started, in the past tense.
-    pub done: &'static str,
-    /// The reason why it is not as committed; empty if it is.
-    pub reason: &'static str,
-    /// The message for the reason.
-    pub message: &'a str,
-    /// The changed fields, and the manager that changed them.
-    pub drift: Option<&'a Drift>,
-    /// Health by its own status.
-    pub health: ObjectHealth,
-    /// Message about the health, if it is not healthy.
-    pub health_message: &'a str,
-    /// Its place in Git; `None` if it is no longer there.
-    pub origin: Option<&'a Origin>,
-}
-
-impl ObjectRow<'_> {
-    /// The kind and the namespace of the object.
-    pub fn place(&self) -> ObjectPlace {
-        (self.id.group_kind(), self.id.namespace().map(Box::from))
-    }
-
-    /// True if the row has a part that may quote the object.
-    pub fn has_content(&self) -> bool {
-        !self.message.is_empty() || !self.health_message.is_empty() || self.drift.is_some()
-    }
-}
 
 impl ObjectList {
     /// Builds the list without an earlier one.
@@ -169,8 +130,8 @@ impl ObjectList {
         }
     }
 
-    /// The same list, with names and states alone of the objects in some places: messages and fields
-    /// may quote the object.
+    /// The same list, with names and states alone of the objects in some places: messages and
+    /// fields may quote the object.
     #[must_use]
     pub fn without_content_of(&self, hidden: BTreeSet<ObjectPlace>) -> Self {
         Self { hidden, ..self.clone() }
@@ -260,15 +221,6 @@ impl ObjectList {
             true => ObjectRow { message: "", health_message: "", drift: None, ..row },
             false => row,
         }
-    }
-}
-
-impl ObjectRow<'_> {
-    /// True if a person should look at the object. Objects that are held on request of a person do
-    /// not count.
-    pub fn needs_attention(&self) -> bool {
-        self.state != ObjectState::Committed && !self.requested
-            || matches!(self.health, ObjectHealth::Degraded | ObjectHealth::Unknown)
     }
 }
 

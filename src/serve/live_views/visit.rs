@@ -26,8 +26,8 @@ const SIDE_BY_SIDE: usize = 8;
 /// A request for a live view.
 pub(in crate::serve) struct LiveVisit<'a> {
     pub(in crate::serve) board: Arc<StatusBoard>,
-    /// The task that asks for rights, the person, and the end of the session; `None` on the loopback
-    /// interface without a sign-in.
+    /// The task that asks for rights, the person, and the end of the session; `None` on the
+    /// loopback interface without a sign-in.
     pub(in crate::serve) person: Option<(&'a AccessReviews, &'a Viewer, Option<Instant>)>,
     pub(in crate::serve) query: &'a str,
     pub(in crate::serve) json: bool,
@@ -44,8 +44,9 @@ impl LiveVisit<'_> {
         }
     }
 
-    /// The tree without owned objects of kinds that the viewer may not list, which are named. Objects
-    /// of the Sync stay, as in its list: by name and health alone without the right to `get` them.
+    /// The tree without owned objects of kinds that the viewer may not list, which are named.
+    /// Objects of the Sync stay, as in its list: by name and health alone without the right to
+    /// `get` them.
     pub(super) async fn visible(&self, tree: Arc<LiveTree>) -> Arc<LiveTree> {
         let unlisted = self.refused(&tree, "list", (tree.roots..tree.nodes.len()).collect()).await;
         let unread = self.refused(&tree, "get", (0..tree.roots).collect()).await;

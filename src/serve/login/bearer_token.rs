@@ -12,7 +12,8 @@ use ring::hmac;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout};
 
-use crate::cluster::{Cluster, ReviewedUser, review_token};
+use crate::cluster::Cluster;
+use crate::cluster::viewer::{ReviewedUser, review_token};
 use crate::serve::viewer::Person;
 use crate::source::SecretText;
 

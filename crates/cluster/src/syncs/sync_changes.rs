@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use super::syncs::{SyncRequests, path, version};
+use super::{SyncRequests, path, version};
 use crate::api_client::{ApiRequest, METADATA};
 use crate::api_error::ApiError;
 use moorline_api::{DAEMON_MANAGER, SyncName};

@@ -7,8 +7,8 @@ use futures::StreamExt as _;
 use kube::api::{ListParams, WatchEvent, WatchParams};
 use moorline_api::SyncName;
 
-use super::connect::Connection;
-use super::sync_client::{OperatorError, SyncResource};
+use super::{OperatorError, SyncResource};
+use crate::connect::Connection;
 
 /// Longest duration of one watch request, in seconds.
 const WATCH_SECONDS: u32 = 240;
