@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::Cluster;
+use crate::Cluster;
 use crate::api_client::ApiRequest;
 use crate::api_error::ApiError;
 use moorline_metrics::RequestClass;
