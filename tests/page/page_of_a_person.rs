@@ -36,6 +36,7 @@ struct Console {
     /// The objects that were read.
     read: Arc<Mutex<Vec<String>>>,
     sandbox: Sandbox,
+    cluster: Cluster,
     _end: watch::Sender<bool>,
 }
 
@@ -70,7 +71,7 @@ impl Console {
         let own = cluster.clone();
         let (_, board) = watch::channel(Arc::new(board_with_every_state()));
         let identity = Arc::new(move |_: &_| Some((objects.clone(), own.clone())));
-        let work = ConsoleWork { cluster, board: board.clone(), identity };
+        let work = ConsoleWork { cluster: cluster.clone(), board: board.clone(), identity };
         let (act, actions) = mpsc::channel(8);
         let (nobody, reviews) = mpsc::channel(1);
         tokio::spawn(async move {
@@ -80,7 +81,16 @@ impl Console {
         let access = ConsoleAccess { reviews: AccessReviews::new(ask), actions: act };
         let (end, ending) = watch::channel(false);
         let page = StatusPage::new(board, want, ending, false).with_console(access);
-        Self { page, session: Session::local("secret"), refused, asked, read: seen, sandbox, _end: end }
+        Self {
+            page,
+            session: Session::local("secret"),
+            refused,
+            asked,
+            read: seen,
+            sandbox,
+            cluster,
+            _end: end,
+        }
     }
 
     async fn send(&self, method: &str, path: &str, form: String) -> (u16, String) {
@@ -174,6 +184,7 @@ async fn a_person_sees_and_is_offered_what_kubernetes_grants() {
 async fn a_restart_reaches_the_workload_with_the_token_of_the_session() {
     let console = Console::start();
     console.sandbox.define(&moorline::api::definition().unwrap()).unwrap();
+    console.cluster.discovery().ensure().await.unwrap();
     for (path, body) in [
         ("/api/v1/namespaces", json!({"metadata": {"name": "ops"}})),
         ("/api/v1/namespaces", json!({"metadata": {"name": "shop"}})),
