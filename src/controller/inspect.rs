@@ -164,7 +164,7 @@ pub async fn render_sync(
     let render_context = RenderContext {
         cluster,
         helm,
-        ground: base_context,
+        base_context,
         login: &login,
         mounts: &mounts,
         is_for_strangers: false,

@@ -113,7 +113,7 @@ pub async fn render_pull_request(
     let render = async |revision: &Revision| {
         let (heads, followed, allowed) =
             (LatestRevisions::default(), TrackedBases::default(), AllowList::default());
-        let ground = &RemoteBaseContext {
+        let base_context = &RemoteBaseContext {
             repositories,
             heads: &heads,
             allowed: &allowed,
@@ -126,7 +126,7 @@ pub async fn render_pull_request(
         };
         let login = ChartLogin::default();
         let context =
-            RenderContext { cluster, helm, ground, login: &login, mounts: &[], is_for_strangers: true };
+            RenderContext { cluster, helm, base_context, login: &login, mounts: &[], is_for_strangers: true };
         let by = clock::now() + valid_spec.timeout;
         prepare(&repository, revision, &valid_spec, context, None, by).await.map(|done| done.rendered)
     };

@@ -43,16 +43,16 @@ pub fn decrypt_files(
         if !has(bytes, b"sops") || has(bytes, APPLIED_ENCRYPTED) {
             continue;
         }
-        let room = tree.memory_limit();
+        let memory_limit = tree.memory_limit();
         let cost = BYTES_PER_BYTE * bytes.len() as u64;
-        room.reserve(cost)?;
-        room.check_running()?;
+        memory_limit.reserve(cost)?;
+        memory_limit.check_running()?;
         let decrypted = decrypt(&tree.display_path(path), bytes, &holders);
-        room.give_back(cost);
+        memory_limit.give_back(cost);
         let entry = match decrypted {
             Ok(None) => continue,
             Ok(Some(plain)) => {
-                room.reserve(plain.as_bytes().len() as u64)?;
+                memory_limit.reserve(plain.as_bytes().len() as u64)?;
                 TreeEntry::Decrypted(DecryptedBytes::new(plain.as_bytes()))
             }
             Err(error) => {

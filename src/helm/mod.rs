@@ -173,7 +173,7 @@ impl Helm {
         };
         let output = self.output(who, run.clone()).await?;
         run_blocking(move || {
-            let _turn = run.room.wait_for_processor();
+            let _turn = run.memory_limit.wait_for_processor();
             render_helm_output(&run, output, variables.as_deref())
         })
         .await
@@ -231,9 +231,9 @@ impl Helm {
             false => 0,
         };
         let cost = crate::helm::isolation::MAX_MEMORY_BYTES + in_memory as u64;
-        run.room.reserve(cost).map_err(no_room)?;
+        run.memory_limit.reserve(cost).map_err(no_room)?;
         let _turn = self.0.runs.acquire(who).await;
-        let room = run.room.clone();
+        let memory_limit = run.memory_limit.clone();
         let this = self.0.clone();
         run_blocking(move || {
             this.probed_protections();
@@ -253,7 +253,7 @@ impl Helm {
             }
         })
         .await
-        .inspect(|_| room.give_back(cost))?
+        .inspect(|_| memory_limit.give_back(cost))?
     }
 }
 

@@ -17,10 +17,10 @@ use moorline_engine::proof::{KEY_BYTES, KeyRing, Proof};
 
 /// Keys of a daemon and uids of its Syncs; cheap to clone.
 #[derive(Debug, Clone, Default)]
-pub struct Notary(Arc<RwLock<State>>);
+pub struct Notary(Arc<RwLock<NotaryState>>);
 
 #[derive(Debug, Default)]
-struct State {
+struct NotaryState {
     keys: Keys,
     /// Number of changes of the keys.
     turn: u64,
@@ -47,11 +47,11 @@ pub(super) struct ProofBasis {
 }
 
 impl Notary {
-    fn read(&self) -> RwLockReadGuard<'_, State> {
+    fn read(&self) -> RwLockReadGuard<'_, NotaryState> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, State> {
+    fn write(&self) -> RwLockWriteGuard<'_, NotaryState> {
         self.0.write().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -26,14 +26,14 @@ pub enum FileSelection {
 #[derive(Clone)]
 pub struct ReadLimits {
     /// Memory for the files and for everything made of them.
-    pub room: MemoryLimit,
+    pub memory_limit: MemoryLimit,
     /// Selects the files to read.
     pub choose: FileFilter,
 }
 
 impl Default for ReadLimits {
     fn default() -> Self {
-        Self { room: MemoryLimit::default(), choose: Arc::new(|_| FileSelection::All) }
+        Self { memory_limit: MemoryLimit::default(), choose: Arc::new(|_| FileSelection::All) }
     }
 }
 

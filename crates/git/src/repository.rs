@@ -106,7 +106,7 @@ struct Shared {
     owner: Box<str>,
     server: Arc<str>,
     bounds: MirrorLimits,
-    state: Arc<tokio::sync::Mutex<State>>,
+    state: Arc<tokio::sync::Mutex<RepositoryState>>,
     /// Number of callers waiting for the state.
     waiting: AtomicUsize,
     /// True while the holder of the state waits for a worker.
@@ -120,14 +120,16 @@ struct Shared {
     lfs: Arc<tokio::sync::Mutex<()>>,
 }
 
+/// Files of a repository, and its recent polls.
 #[derive(Debug)]
-struct State {
-    place: Place,
+struct RepositoryState {
+    place: FileStore,
     looked: Vec<RecentPoll>,
 }
 
+/// Files of a repository on this machine.
 #[derive(Debug)]
-enum Place {
+enum FileStore {
     /// A remote repository, before its mirror was opened.
     Unopened(PathBuf),
     Mirrored(Box<Mirror>),
@@ -235,17 +237,17 @@ impl MirrorFolder {
             return Ok(Repository { shared, mirrors: self.clone(), asker: "".into() });
         }
         let (server, place) = match address.kind() {
-            Kind::Local(path) => (path.display().to_string(), Place::Local(LocalRepository::new(path))),
-            Kind::Http(http) => (http.server(), Place::Unopened(self.data.join(&*key))),
-            Kind::Ssh(ssh) => (ssh.server(), Place::Unopened(self.data.join(&*key))),
-            Kind::Registry(registry) => (registry.server(), Place::Unopened(self.data.join(&*key))),
+            Kind::Local(path) => (path.display().to_string(), FileStore::Local(LocalRepository::new(path))),
+            Kind::Http(http) => (http.server(), FileStore::Unopened(self.data.join(&*key))),
+            Kind::Ssh(ssh) => (ssh.server(), FileStore::Unopened(self.data.join(&*key))),
+            Kind::Registry(registry) => (registry.server(), FileStore::Unopened(self.data.join(&*key))),
         };
         let shared = Arc::new(Shared {
             address: address.clone(),
             owner: owner.into(),
             server: server.into(),
             bounds: MirrorLimits { memory: self.memory.clone(), quota: self.quota },
-            state: Arc::new(tokio::sync::Mutex::new(State { place, looked: Vec::new() })),
+            state: Arc::new(tokio::sync::Mutex::new(RepositoryState { place, looked: Vec::new() })),
             waiting: AtomicUsize::new(0),
             queued: AtomicBool::new(false),
             related: Mutex::default(),
@@ -291,10 +293,10 @@ impl Repository {
             }
             let begun = clock::now();
             let found = match (&mut state.place, &reference) {
-                (Place::Artifacts(mirror), Reference::Artifact(artifact)) => mirror.resolve(artifact, by),
-                (Place::Mirrored(mirror), _) => mirror.resolve(&reference, by),
-                (Place::Local(local), _) => local.resolve(&reference),
-                (Place::Artifacts(_) | Place::Unopened(_), _) => Err(Error::Stopped),
+                (FileStore::Artifacts(mirror), Reference::Artifact(artifact)) => mirror.resolve(artifact, by),
+                (FileStore::Mirrored(mirror), _) => mirror.resolve(&reference, by),
+                (FileStore::Local(local), _) => local.resolve(&reference),
+                (FileStore::Artifacts(_) | FileStore::Unopened(_), _) => Err(Error::Stopped),
             };
             state.looked.retain(|other| other.reference != reference);
             state.looked.truncate(MAX_SHARED - 1);
@@ -308,10 +310,10 @@ impl Repository {
     pub async fn fetch(&self, revision: &Revision, by: Instant) -> Result<u64, Error> {
         let revision = revision.clone();
         self.run(JobNeed::commit(revision.commit), by, move |state| match &mut state.place {
-            Place::Mirrored(mirror) => mirror.fetch(revision.commit, by),
-            Place::Artifacts(mirror) => mirror.fetch(&revision, by),
-            Place::Local(_) => Ok(0),
-            Place::Unopened(_) => Err(Error::Stopped),
+            FileStore::Mirrored(mirror) => mirror.fetch(revision.commit, by),
+            FileStore::Artifacts(mirror) => mirror.fetch(&revision, by),
+            FileStore::Local(_) => Ok(0),
+            FileStore::Unopened(_) => Err(Error::Stopped),
         })
         .await
     }
@@ -319,30 +321,30 @@ impl Repository {
     /// Returns the number of packs on disk, and the bytes of packs and indexes.
     pub async fn size(&self, by: Instant) -> Result<(usize, u64), Error> {
         self.run(JobNeed::Disk, by, |state| match &state.place {
-            Place::Mirrored(mirror) => Ok(mirror.size()),
-            Place::Artifacts(mirror) => Ok(mirror.size()),
-            Place::Local(_) | Place::Unopened(_) => Ok((0, 0)),
+            FileStore::Mirrored(mirror) => Ok(mirror.size()),
+            FileStore::Artifacts(mirror) => Ok(mirror.size()),
+            FileStore::Local(_) | FileStore::Unopened(_) => Ok((0, 0)),
         })
         .await
     }
 }
 
-impl State {
+impl RepositoryState {
     /// Closes open objects, when no other caller waits.
     fn rest(&mut self) {
         match &mut self.place {
-            Place::Mirrored(mirror) => mirror.rest(),
-            Place::Artifacts(mirror) => mirror.rest(),
-            Place::Unopened(_) | Place::Local(_) => {}
+            FileStore::Mirrored(mirror) => mirror.rest(),
+            FileStore::Artifacts(mirror) => mirror.rest(),
+            FileStore::Unopened(_) | FileStore::Local(_) => {}
         }
     }
 
     /// True if something was fetched since the last call.
     fn has_grown(&mut self) -> bool {
         match &mut self.place {
-            Place::Mirrored(mirror) => mirror.has_grown(),
-            Place::Artifacts(mirror) => mirror.has_grown(),
-            Place::Unopened(_) | Place::Local(_) => false,
+            FileStore::Mirrored(mirror) => mirror.has_grown(),
+            FileStore::Artifacts(mirror) => mirror.has_grown(),
+            FileStore::Unopened(_) | FileStore::Local(_) => false,
         }
     }
 
@@ -356,12 +358,12 @@ impl State {
     ) -> Result<(T, Option<Duration>), Error> {
         let commit = revision.commit;
         match &mut self.place {
-            Place::Mirrored(mirror) => mirror.with(commit, by, |repository| read(repository, commit)),
-            Place::Artifacts(mirror) => mirror.with(revision, by, read),
-            Place::Local(local) => {
+            FileStore::Mirrored(mirror) => mirror.with(commit, by, |repository| read(repository, commit)),
+            FileStore::Artifacts(mirror) => mirror.with(revision, by, read),
+            FileStore::Local(local) => {
                 local.with(commit, |repository| read(repository, commit)).map(|read| (read, None))
             }
-            Place::Unopened(_) => Err(Error::Stopped),
+            FileStore::Unopened(_) => Err(Error::Stopped),
         }
     }
 
@@ -369,30 +371,30 @@ impl State {
     fn prepare(&mut self, shared: &Shared) -> Result<(), Error> {
         let mut next = shared.next.lock().unwrap_or_else(PoisonError::into_inner);
         match &mut self.place {
-            Place::Unopened(home) => {
+            FileStore::Unopened(home) => {
                 // The disk first: if it fails, the remote is kept for the next attempt.
                 let store = store::open(home)?;
                 let (home, bounds) = (home.clone(), shared.bounds.clone());
                 self.place = match next.take().ok_or(Error::Stopped)? {
                     Origin::Git(remote) => {
-                        Place::Mirrored(Box::new(Mirror::new(remote, home, store, bounds)))
+                        FileStore::Mirrored(Box::new(Mirror::new(remote, home, store, bounds)))
                     }
                     Origin::Registry(client) => {
-                        Place::Artifacts(Box::new(ArtifactMirror::new(*client, home, store, bounds)))
+                        FileStore::Artifacts(Box::new(ArtifactMirror::new(*client, home, store, bounds)))
                     }
                 };
             }
-            Place::Mirrored(mirror) => {
+            FileStore::Mirrored(mirror) => {
                 if let Some(Origin::Git(remote)) = next.take() {
                     mirror.replace(remote);
                 }
             }
-            Place::Artifacts(mirror) => {
+            FileStore::Artifacts(mirror) => {
                 if let Some(Origin::Registry(client)) = next.take() {
                     mirror.replace(*client);
                 }
             }
-            Place::Local(_) => {}
+            FileStore::Local(_) => {}
         }
         Ok(())
     }

@@ -76,13 +76,13 @@ pub(super) fn ids(
     earlier.keys().map(|path| Ok((path.clone(), id(path)?))).collect()
 }
 
-/// Reads the files below `folders` in `commit`; an empty name is the root. Paths in `beside` are
+/// Reads the files below `folders` in `commit`; an empty name is the root. Paths in `extra_folders` are
 /// included if they exist.
 pub(super) fn read(
     repository: &git2::Repository,
     commit: ObjectHash,
     folders: &[Box<str>],
-    beside: &[Box<str>],
+    extra_folders: &[Box<str>],
     within: &ReadLimits,
 ) -> Result<Snapshot, Error> {
     let root = root(repository, commit)?;
@@ -91,12 +91,12 @@ pub(super) fn read(
         asked: folders.join(", ").into(),
         entries: BTreeMap::new(),
         folders: BTreeSet::new(),
-        links: beside.to_vec(),
+        links: extra_folders.to_vec(),
         files: Vec::new(),
         sizes: HashMap::new(),
         modules: Vec::new(),
         paths: 0,
-        memory_limit: &within.room,
+        memory_limit: &within.memory_limit,
     };
     let mut inside = Vec::new();
     let mut ids = BTreeMap::new();
@@ -143,8 +143,10 @@ pub(super) fn read(
         Some(bytes) => String::from_utf8_lossy(&bytes).into(),
         None => "".into(),
     };
-    let files =
-        walk.read(&within.choose)?.with_fetched(ids.keys().cloned()).with_memory_limit(within.room.clone());
+    let files = walk
+        .read(&within.choose)?
+        .with_fetched(ids.keys().cloned())
+        .with_memory_limit(within.memory_limit.clone());
     Ok(Snapshot { files, ids, modules, inside, said, submodule_repositories: Vec::new() })
 }
 

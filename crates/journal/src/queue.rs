@@ -26,12 +26,12 @@ pub(crate) enum Item {
 
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
-    state: Mutex<State>,
+    state: Mutex<QueueState>,
     wake: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct QueueState {
     items: VecDeque<Item>,
     /// True while an item is being written.
     writing: bool,
@@ -40,7 +40,7 @@ struct State {
 }
 
 impl Queue {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -179,14 +179,14 @@ fn holds_manifests(tree: &FileTree, path: &str) -> bool {
     if has(b"apiVersion:") && has(b"kind:") {
         return true;
     }
-    let (room, cost) = (tree.memory_limit(), yaml::estimate_file(&bytes));
-    if room.reserve(cost).is_err() {
+    let (memory_limit, cost) = (tree.memory_limit(), yaml::estimate_file(&bytes));
+    if memory_limit.reserve(cost).is_err() {
         return true;
     }
-    let content = documents::read(&tree.display_path(path), &bytes, room);
+    let content = documents::read(&tree.display_path(path), &bytes, memory_limit);
     let is_empty = matches!(content, Ok(FileContent::NoManifests));
     drop(content);
-    room.give_back(cost);
+    memory_limit.give_back(cost);
     !is_empty
 }
 

@@ -11,10 +11,10 @@ use tokio::sync::oneshot;
 
 /// A queue for work of which only a few pieces may run at a time; cheap to clone.
 #[derive(Debug, Clone)]
-pub struct FairQueue(Arc<Mutex<State>>);
+pub struct FairQueue(Arc<Mutex<QueueState>>);
 
 #[derive(Debug)]
-struct State {
+struct QueueState {
     limit: usize,
     /// Number of slots in use, by namespace.
     active: BTreeMap<Arc<str>, usize>,
@@ -38,7 +38,13 @@ impl FairQueue {
     /// Creates a queue with so many slots.
     pub fn new(most: usize) -> Self {
         let (inside, waiting) = (BTreeMap::new(), BTreeMap::new());
-        Self(Arc::new(Mutex::new(State { limit: most.max(1), active: inside, total: 0, waiting, next: 0 })))
+        Self(Arc::new(Mutex::new(QueueState {
+            limit: most.max(1),
+            active: inside,
+            total: 0,
+            waiting,
+            next: 0,
+        })))
     }
 
     /// Waits for a slot. If the future is dropped, the position is freed for the next request.
@@ -57,12 +63,12 @@ impl FairQueue {
         place
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl QueueState {
     /// Gives free slots to waiting requests.
     fn admit(&mut self) {
         while self.total < self.limit {

@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 use super::controllers::stored_target;
 use super::convert::ConversionWebhook;
 use super::schema::Schema;
-use super::state::State;
+use super::state::ServerState;
 use super::store::Key;
 use crate::cel_rules::CelRules;
 use crate::resource_registry::{Origin, Resource, Scale, Version, storage_key};
 
-impl State {
+impl ServerState {
     /// Updates the registry and the status after a write or deletion of a definition.
     pub(crate) fn definition_changed(&mut self, resource: &Resource, key: &Key, gone: bool) {
         if &*resource.kind != "CustomResourceDefinition" {

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::convert::{self, ConversionCache};
 use super::select::Selector;
-use super::state::State;
+use super::state::ServerState;
 use super::store::{Key, StoredObject};
 use super::table::{self, RowObject};
 use super::write::RequestTarget;
@@ -117,7 +117,7 @@ impl ListView {
     }
 }
 
-impl State {
+impl ServerState {
     /// Answers a GET of one object.
     pub(crate) fn get(&self, target: &RequestTarget, ask: &ApiRequest) -> Result<ApiResponse, StatusError> {
         let view = ListView::new(target, ask)?;

@@ -66,7 +66,7 @@ use crate::response::Body;
 use clock::Clock;
 pub use connect::{ResponseBody, Service};
 pub use faults::{FaultRates, Faults};
-use state::State;
+use state::ServerState;
 use store::Key;
 
 /// Handle to an API server; cheap to clone. The server ends when the last clone is dropped.
@@ -74,7 +74,7 @@ use store::Key;
 pub struct Sandbox(Arc<Inner>);
 
 struct Inner {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<ServerState>>,
     clock: Arc<Clock>,
     faults: Faults,
     asked: Mutex<Vec<RecordedRequest>>,
@@ -115,7 +115,7 @@ impl Sandbox {
     /// runtime, which runs its controllers.
     pub fn new(options: &Options) -> Self {
         let clock = Arc::new(Clock::new(options.time));
-        let mut state = State::new(options.seed, clock.clone());
+        let mut state = ServerState::new(options.seed, clock.clone());
         for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
             create_namespace(&mut state, name);
         }
@@ -221,11 +221,11 @@ impl Sandbox {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ServerState> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn shared(&self) -> &Arc<Mutex<State>> {
+    fn shared(&self) -> &Arc<Mutex<ServerState>> {
         &self.0.state
     }
 
@@ -267,7 +267,7 @@ pub fn kubeconfig(address: SocketAddr) -> String {
 }
 
 /// Creates one of the initial namespaces.
-fn create_namespace(state: &mut State, name: &str) {
+fn create_namespace(state: &mut ServerState, name: &str) {
     let body = json!({
         "apiVersion": "v1", "kind": "Namespace",
         "metadata": {

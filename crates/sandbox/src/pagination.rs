@@ -11,7 +11,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 
-use super::state::State;
+use super::state::ServerState;
 use super::store::{Key, StoredObject};
 use crate::get_list::ListView;
 use crate::request::ApiRequest;
@@ -28,7 +28,7 @@ struct ContinueToken {
     start: String,
 }
 
-impl State {
+impl ServerState {
     /// Returns the objects that a list still has to show, and their revision.
     pub(crate) fn remaining_objects(
         &self,

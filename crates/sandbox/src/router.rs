@@ -11,7 +11,7 @@ use super::convert::ConversionCache;
 use super::discovery;
 use super::kinds;
 use super::openapi;
-use super::state::State;
+use super::state::ServerState;
 use super::store::Key;
 use super::write::{DeleteOptions, RequestTarget};
 use crate::access_review;
@@ -79,7 +79,7 @@ impl Sandbox {
         let is_collection = objects.name.is_none();
         // A GET of a single object is no watch, even with `watch=true`.
         if ask.method == Method::GET && ask.is_watch() && is_collection {
-            let open = |state: &mut State| match resolve_target(state, ask, objects)? {
+            let open = |state: &mut ServerState| match resolve_target(state, ask, objects)? {
                 Err(answer) => Ok(answer),
                 Ok(target) => {
                     let follow = WatchStream::open(state, self.shared(), self.faults(), &target, ask)?;
@@ -105,7 +105,7 @@ impl Sandbox {
     /// `convert/mod.rs`.
     async fn retry_until_converted<T>(
         &self,
-        mut attempt: impl FnMut(&mut State) -> Result<T, StatusError>,
+        mut attempt: impl FnMut(&mut ServerState) -> Result<T, StatusError>,
     ) -> Result<T, StatusError> {
         let mut conversions = ConversionCache::of_request();
         for _ in 0..MAX_ATTEMPTS {
@@ -127,7 +127,7 @@ impl Sandbox {
     /// Deletes all objects that a list would show, and returns the list as it was before.
     async fn delete_all(&self, ask: &ApiRequest, objects: &ObjectPath) -> Result<ApiResponse, StatusError> {
         let wish = DeleteOptions::from_request(ask)?;
-        let found = |state: &mut State| match resolve_target(state, ask, objects)? {
+        let found = |state: &mut ServerState| match resolve_target(state, ask, objects)? {
             Err(answer) => Ok((answer, Vec::new())),
             Ok(target) => {
                 let view = crate::get_list::ListView::new(&target, ask)?;
@@ -164,7 +164,7 @@ fn reaches_containers(ask: &ApiRequest, objects: &ObjectPath) -> bool {
 /// Resolves a path; returns a response instead if the path does not exist or names a review, which
 /// is not persisted.
 fn resolve_target(
-    state: &State,
+    state: &ServerState,
     ask: &ApiRequest,
     objects: &ObjectPath,
 ) -> Result<Result<RequestTarget, ApiResponse>, StatusError> {
@@ -181,7 +181,7 @@ fn resolve_target(
 
 /// Answers a request for one object, a list, a subresource, or a new object.
 fn handle_resource(
-    state: &mut State,
+    state: &mut ServerState,
     ask: &ApiRequest,
     objects: &ObjectPath,
 ) -> Result<ApiResponse, StatusError> {
@@ -216,14 +216,14 @@ fn handle_resource(
 
 /// Returns the 404 response: a `Status` for a built-in group, plain text for a group that is not
 /// served.
-fn nothing_at(state: &State, objects: &ObjectPath) -> ApiResponse {
+fn nothing_at(state: &ServerState, objects: &ObjectPath) -> ApiResponse {
     match state.registry.iter().any(|it| *it.group == *objects.group && it.builtin().is_some()) {
         true => ApiResponse::from(StatusError::no_such_path()),
         false => ApiResponse { code: 404, ..ApiResponse::plain_text("404 page not found\n") },
     }
 }
 
-fn discovery_document(state: &State, ask: &ApiRequest) -> Option<Value> {
+fn discovery_document(state: &ServerState, ask: &ApiRequest) -> Option<Value> {
     let served = &state.registry;
     match &ask.endpoint {
         Endpoint::Groups { core } if ask.wants_aggregated() => Some(discovery::aggregated(served, *core)),
@@ -241,7 +241,11 @@ fn discovery_document(state: &State, ask: &ApiRequest) -> Option<Value> {
     }
 }
 
-fn scale(state: &mut State, target: &RequestTarget, ask: &ApiRequest) -> Result<ApiResponse, StatusError> {
+fn scale(
+    state: &mut ServerState,
+    target: &RequestTarget,
+    ask: &ApiRequest,
+) -> Result<ApiResponse, StatusError> {
     match ask.method {
         Method::GET => Ok(ApiResponse::json(200, &state.scale(target)?)),
         Method::PUT | Method::PATCH => {

@@ -18,7 +18,7 @@ use crate::resource_registry::ResourceRegistry;
 use crate::seeded_random::SeededRandom;
 
 /// State of the server.
-pub(crate) struct State {
+pub(crate) struct ServerState {
     pub(crate) store: Store,
     pub(crate) registry: ResourceRegistry,
     pub(crate) chance: SeededRandom,
@@ -43,7 +43,7 @@ pub(crate) struct State {
     ports: u16,
 }
 
-impl State {
+impl ServerState {
     /// Returns the state of a new server.
     pub(crate) fn new(seed: u64, clock: Arc<Clock>) -> Self {
         Self {
@@ -126,7 +126,7 @@ impl State {
     }
 }
 
-impl Allocator for State {
+impl Allocator for ServerState {
     fn address(&mut self) -> String {
         self.addresses = (self.addresses + 1) % 0x000f_ffff;
         let number = self.addresses + 10;

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use super::convert::ConversionCache;
 use super::faults::{EventFault, Faults};
-use super::state::State;
+use super::state::ServerState;
 use super::store::{Change, StoredObject};
 use super::write::RequestTarget;
 use crate::get_list::ListView;
@@ -33,7 +33,7 @@ const MAX_CHUNK: usize = 64 * 1024;
 
 /// An open watch.
 pub(crate) struct WatchStream {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<ServerState>>,
     faults: Faults,
     view: ListView,
     conversions: ConversionCache,
@@ -73,8 +73,8 @@ enum WatchStart {
 impl WatchStream {
     /// Opens a watch.
     pub(crate) fn open(
-        state: &mut State,
-        shared: &Arc<Mutex<State>>,
+        state: &mut ServerState,
+        shared: &Arc<Mutex<ServerState>>,
         faults: &Faults,
         target: &RequestTarget,
         ask: &ApiRequest,

@@ -62,7 +62,7 @@ pub enum CloudFault {
 }
 
 #[derive(Default)]
-struct State {
+struct CloudState {
     fault: CloudFault,
     counts: BTreeMap<&'static str, usize>,
     tokens: Vec<String>,
@@ -73,7 +73,7 @@ struct State {
 pub struct Clouds {
     pub server: GitServer,
     pub authority: Authority,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<CloudState>>,
 }
 
 impl Clouds {
@@ -81,7 +81,7 @@ impl Clouds {
     pub fn start(root: &Path) -> Self {
         let authority = Authority::new();
         let server = GitServer::start_with(root, Some(authority.server(None)));
-        let state = Arc::<Mutex<State>>::default();
+        let state = Arc::<Mutex<CloudState>>::default();
         let (shared, port) = (state.clone(), server.port);
         server.rule(move |request| answer(&mut shared.lock().unwrap(), request, port));
         Self { server, authority, state }
@@ -163,7 +163,7 @@ impl Clouds {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, CloudState> {
         self.state.lock().unwrap()
     }
 }
@@ -174,7 +174,7 @@ pub fn claims(token: &str) -> Value {
     serde_json::from_slice(&URL_SAFE_NO_PAD.decode(part).unwrap_or_default()).unwrap_or_default()
 }
 
-fn answer(state: &mut State, request: &Request, port: u16) -> Reply {
+fn answer(state: &mut CloudState, request: &Request, port: u16) -> Reply {
     let body = String::from_utf8_lossy(&request.body).into_owned();
     let service = service(request, &body);
     *state.counts.entry(service).or_default() += 1;

@@ -37,7 +37,7 @@ pub enum LfsFault {
 }
 
 #[derive(Default)]
-struct State {
+struct LfsServerState {
     objects: BTreeMap<String, Vec<u8>>,
     fault: LfsFault,
     /// Only the batch has the login.
@@ -50,7 +50,7 @@ struct State {
 
 /// Files in Git LFS on a server.
 #[derive(Clone, Default)]
-pub struct LfsServer(Arc<Mutex<State>>);
+pub struct LfsServer(Arc<Mutex<LfsServerState>>);
 
 impl LfsServer {
     /// Serves files beside the repositories of a server, at `url` without a slash at its end, to
@@ -103,7 +103,7 @@ impl LfsServer {
         assert_eq!(self.state().problems, Vec::<String>::new());
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, LfsServerState> {
         self.0.lock().unwrap()
     }
 

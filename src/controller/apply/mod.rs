@@ -15,6 +15,8 @@ pub(crate) mod extra_fields;
 pub(crate) mod field_handover;
 pub(crate) mod list_key_conflict;
 pub(crate) mod non_empty_guard;
+mod object_before;
+mod prune;
 pub(crate) mod recreate;
 pub(crate) mod removed_fields;
 pub(crate) mod stale_owner;
@@ -30,15 +32,14 @@ use super::peers::registry::ClaimedObject;
 use super::reconcile::webhook_backends::WebhookBackends;
 use super::status::events::was_written;
 use crate::adopt::AdoptedFrom;
-use crate::api::{ConflictPolicy, PROOF_ANNOTATION, SpecHash, SyncName};
-use crate::cluster::{ApiError, ApplyResult, CancelFlag, Cluster, Force, RetryWhen, classify_error};
+use crate::api::{ConflictPolicy, SpecHash, SyncName};
+use crate::cluster::{ApiError, CancelFlag, Cluster, Force, RetryWhen, classify_error};
 use crate::controller::reconcile::webhook_backends::{guarded, refusal};
 use crate::desired::{DesiredSet, ReplicaCount};
-use crate::fields::{FieldPath, FieldSet};
 use crate::health::may_report;
 use crate::journal::Entry;
 use crate::object::ObjectId;
-use crate::observed::{InstallationRole, ManagedEntry, Observed, holds_keys};
+use crate::observed::holds_keys;
 use crate::plan::{
     Action, AwaitedKinds, Change, Contest, Failure, Hold, Outcome, Plan, RolloutGate, Stage, Step,
     blocks_more, find_blocker, may_fill_keys,
@@ -50,7 +51,8 @@ pub(crate) use deletion_limits::DeletionLimits;
 use field_handover::transfer_fields;
 use futures::StreamExt as _;
 use list_key_conflict::resolve_list_key_conflict;
-use non_empty_guard::non_empty_hold;
+use object_before::ObjectBefore;
+use prune::prune;
 use recreate::{delete_previous_runs, run_again};
 
 /// Steps that are prepared concurrently. The write limiter of the cluster decides how many of them
@@ -205,14 +207,8 @@ impl ApplyContext<'_> {
             }
             Action::Update(Change::RerunHook) => run_again(self, &step.id).await,
             Action::Update(change) => {
-                let (before, own) = (self.version(&step.id), self.own(&step.id, change));
-                let fields = self.fields_without_proof(&step.id, change);
-                let is_same = |applied: &ApplyResult| {
-                    applied.version == before
-                        || own.as_ref().is_some_and(|own| self.has_left(own, applied))
-                        || fields.as_ref().is_some_and(|fields| self.has_only_proven(fields, applied))
-                };
-                apply(self, &step.id, Some(change), |applied| match is_same(applied) {
+                let before = ObjectBefore::read(self, &step.id, change);
+                apply(self, &step.id, Some(change), |applied| match before.is_same(applied, self.owner) {
                     true => Outcome::Kept,
                     false if applied.created => Outcome::Created,
                     false => Outcome::Updated(change.clone()),
@@ -220,7 +216,7 @@ impl ApplyContext<'_> {
                 .await
             }
             Action::HandOver { to } => self.hand_over_object(&step.id, to).await,
-            Action::Prune { uid, resource_version } => self.prune(&step.id, uid, resource_version).await,
+            Action::Prune { uid, resource_version } => prune(self, &step.id, uid, resource_version).await,
         }
     }
 
@@ -287,89 +283,10 @@ impl ApplyContext<'_> {
         self.context.peers.claimed(self.owner, id).filter(|_| !self.deletions.claimed.contains(id))
     }
 
-    /// Reads the object once more, and deletes it if it is still the one that the plan meant and
-    /// the Sync still asks for it.
-    async fn prune(&self, id: &ObjectId, uid: &str, version: &str) -> Result<Outcome, ApiError> {
-        // Another Sync may have claimed it since the plan was made.
-        if let Some(sync) = self.claimed(id) {
-            return Ok(Outcome::Held(Hold::ClaimedBy(sync)));
-        }
-        let Some(live) = self.cluster.observe_object(id, self.owner).await? else {
-            return Ok(Outcome::Pruned { gone: true });
-        };
-        let is_meant =
-            *live.uid == *uid && live.ownership == crate::observed::Ownership::Ours && live.applied_by_us;
-        if live.installation_role == InstallationRole::Keys {
-            return Ok(Outcome::Held(Hold::DaemonKeys));
-        }
-        if !is_meant || live.controlled || live.prune_disabled || live.reconcile_disabled {
-            return Ok(Outcome::Held(Hold::NotAppliedByUs));
-        }
-        if !live.proven && self.deletions.consented.get(id).is_none_or(|consented| **consented != *uid) {
-            return Ok(Outcome::Held(Hold::Unproven));
-        }
-        if let Some(hold) = non_empty_hold(self, id).await? {
-            return Ok(Outcome::Held(hold));
-        }
-        if let Err(instead) = self.asked.check(self.context).await {
-            return Ok(instead);
-        }
-        let version = if live.resource_version.is_empty() { version } else { &live.resource_version };
-        // Noted before the watch reports the deletion.
-        self.context.peers.note_pruned(uid);
-        let gone = self.cluster.delete(id, self.owner, uid, version).await?;
-        Ok(Outcome::Pruned { gone })
-    }
-
-    /// Returns our managed fields entry before an object is verified to which another manager
-    /// wrote.
-    fn own(&self, id: &ObjectId, change: &Change) -> Option<ManagedEntry> {
-        let is_look = matches!(change, Change::MaybeDrifted);
-        self.cluster
-            .read_observed(self.owner, |set| set.get(id)?.baseline.as_ref()?.own_entry.clone())
-            .filter(|_| is_look)
-    }
-
-    /// Returns true if an apply left our entry unchanged, including its time. Then the apply
-    /// changed nothing, and a newer version comes from a concurrent write of another manager.
-    fn has_left(&self, own: &ManagedEntry, applied: &ApplyResult) -> bool {
-        let now = Observed::from_apply(&applied.object, self.owner)
-            .baseline
-            .and_then(|baseline| baseline.own_entry);
-        now.is_some_and(|now| (now.digest, &now.time) == (own.digest, &own.time))
-    }
-
-    /// Returns our fields of an object whose proof is missing or was made with an old key, before
-    /// the verification that follows every start.
-    fn fields_without_proof(&self, id: &ObjectId, change: &Change) -> Option<FieldSet> {
-        let proof = self.cluster.notary().prove(self.owner, id)?;
-        self.cluster
-            .read_observed(self.owner, |set| {
-                let seen = set.get(id).filter(|seen| seen.proof.as_deref() != Some(&proof))?;
-                seen.owned_fields()
-            })
-            .filter(|_| *change == Change::Unverified)
-    }
-
-    /// Returns true if an apply changed none of our fields except the proof: the object was in
-    /// sync.
-    fn has_only_proven(&self, before: &FieldSet, applied: &ApplyResult) -> bool {
-        let Some(now) = Observed::first_seen(&applied.object, self.owner).owned_fields() else {
-            return false;
-        };
-        let proof = FieldPath::of_fields(&["metadata", "annotations", PROOF_ANNOTATION]);
-        before.minus(&now).is_empty() && now.minus(before).owned_paths().iter().all(|path| *path == proof)
-    }
-
     /// Returns the hash that is recorded on the object.
     pub(super) fn recorded(&self, id: &ObjectId) -> Option<SpecHash> {
         let read = |set: &crate::observed::ObservedSet| set.get(id).and_then(|seen| seen.recorded_hash);
         self.cluster.read_observed(self.owner, read)
-    }
-
-    fn version(&self, id: &ObjectId) -> Box<str> {
-        let read = |set: &crate::observed::ObservedSet| set.get(id).map(|seen| seen.resource_version.clone());
-        self.cluster.read_observed(self.owner, read).unwrap_or_default()
     }
 }
 

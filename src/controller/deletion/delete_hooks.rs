@@ -91,7 +91,7 @@ pub(crate) async fn find(
     let render_context = RenderContext {
         cluster,
         helm,
-        ground: base_context,
+        base_context,
         login: &login,
         mounts: &mounts,
         is_for_strangers: false,

@@ -33,11 +33,11 @@ pub(crate) struct HealthMonitor {
     cluster: Cluster,
     owner: SyncName,
     options: HealthOptions,
-    state: Mutex<State>,
+    state: Mutex<MonitoredHealth>,
 }
 
 #[derive(Default)]
-struct State {
+struct MonitoredHealth {
     list: Watchlist,
     /// The desired set.
     set: Option<Arc<DesiredSet>>,
@@ -55,7 +55,7 @@ struct State {
     losses: u64,
 }
 
-impl State {
+impl MonitoredHealth {
     fn notes_ready(&mut self, object: &Object) {
         let is_workload = matches!(object.id.group(), "apps" | "");
         if !is_workload || backend_state(&object.id, Some(&object.body)) != BackendState::Ready {
@@ -76,7 +76,7 @@ impl HealthMonitor {
         Self { context, cluster, owner, options, state: Mutex::default() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, MonitoredHealth> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -90,7 +90,7 @@ impl HealthMonitor {
         let mut state = self.lock();
         let losses = self.context.losses.of_health();
         if state.losses != losses {
-            *state = State { losses, ..State::default() };
+            *state = MonitoredHealth { losses, ..MonitoredHealth::default() };
         }
         if state.set.as_ref().is_none_or(|known| !Arc::ptr_eq(known, set)) {
             let mut known = BTreeMap::new();
@@ -163,7 +163,7 @@ impl HealthMonitor {
         }
     }
 
-    fn wanted(&self, state: &State, id: &ObjectId) -> bool {
+    fn wanted(&self, state: &MonitoredHealth, id: &ObjectId) -> bool {
         let wanted = state.set.as_ref().and_then(|set| set.get(id));
         wanted.is_some_and(|wanted| self.is_watched(&wanted, &mut BTreeMap::new()))
     }
@@ -339,7 +339,7 @@ impl HealthMonitor {
         }
     }
 
-    fn reports(&self, state: &State, kind: &GroupKind) -> Reports {
+    fn reports(&self, state: &MonitoredHealth, kind: &GroupKind) -> Reports {
         let may = self.cluster.kinds().get(kind).is_some_and(|served| served.has_status);
         match (state.reporting.contains(kind), may) {
             (true, _) => Reports::Yes,

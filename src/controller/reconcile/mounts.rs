@@ -82,7 +82,7 @@ impl MountSource {
         &self,
         revision: &Revision,
         within: &ReadLimits,
-        means: RenderContext<'_>,
+        render_context: RenderContext<'_>,
         by: Instant,
     ) -> Result<MountFiles, ReconcileError> {
         let (repository, none, begun) = (&self.repository, ObjectIds::new(), clock::now());
@@ -91,7 +91,7 @@ impl MountSource {
             true => repository.read_with_submodules(revision, asked, &none, within, by).await,
             false => repository.read_changed(revision, asked, &none, within, by).await,
         };
-        count(means.ground.metrics, &reading, begun);
+        count(render_context.base_context.metrics, &reading, begun);
         // There is no earlier read to compare with.
         let snapshot = reading.and_then(|it| it.snapshot.ok_or(Error::Stopped));
         let snapshot = snapshot.map_err(|error| self.error(error))?;
@@ -183,11 +183,11 @@ impl RenderContext<'_> {
     pub(super) async fn read_mounts(
         self,
         revision: &Revision,
-        room: &MemoryLimit,
+        memory_limit: &MemoryLimit,
         by: Instant,
     ) -> Result<ReadMounts, ReconcileError> {
         // The files that a render needs are not known from the tree of one source.
-        let within = ReadLimits { room: room.clone(), ..ReadLimits::default() };
+        let within = ReadLimits { memory_limit: memory_limit.clone(), ..ReadLimits::default() };
         let mut read = Vec::new();
         for source in self.mounts {
             let taken = source.taken(revision).ok_or_else(|| unknown(source))?;

@@ -178,7 +178,7 @@ async fn render_revision(
     let (helm, login) = (&inputs.context.sources.helm, inputs.chart_login);
     let (cluster, mounts) = (inputs.cluster, inputs.mounts);
     let render_context =
-        RenderContext { cluster, helm, ground: base_context, login, mounts, is_for_strangers: false };
+        RenderContext { cluster, helm, base_context, login, mounts, is_for_strangers: false };
     prepare(inputs.repository, inputs.revision, inputs.valid_spec, render_context, last, by).await
 }
 

@@ -20,13 +20,14 @@ use crate::source::{Error, ObjectIds, ReadLimits, ReadResult, Repository, Revisi
 pub(super) async fn read_own_files(
     (repository, revision): (&Repository, &Revision),
     valid_spec: &ValidatedSpec,
-    (beside, within): (&BTreeSet<Box<str>>, &ReadLimits),
+    (extra_folders, within): (&BTreeSet<Box<str>>, &ReadLimits),
     (earlier, lfs): (&ObjectIds, &mut LfsFetches),
     by: Instant,
     metrics: &Metrics,
 ) -> Result<Option<Snapshot>, ReconcileError> {
     let begun = clock::now();
-    let (path, mut wanted) = (valid_spec.options.path.as_str(), beside.iter().cloned().collect::<Vec<_>>());
+    let (path, mut wanted) =
+        (valid_spec.options.path.as_str(), extra_folders.iter().cloned().collect::<Vec<_>>());
     let folders = if mounts::may_be_mounted(valid_spec) { Vec::new() } else { vec![path] };
     if folders.is_empty() {
         wanted.push(path.into());

@@ -65,7 +65,7 @@ pub(crate) struct PreparedRevision {
     /// Path of the number of replicas in each object that an autoscaler scales.
     pub(crate) unmanaged_replicas: BTreeMap<ObjectId, Box<str>>,
     /// Memory limit of the render; the next render most likely needs as much.
-    room: u64,
+    memory_limit: u64,
     /// Memory reserved for its objects.
     #[expect(dead_code, reason = "keeps the resource alive")]
     kept: Arc<MemoryShare>,
@@ -105,99 +105,105 @@ pub(crate) async fn prepare(
     repository: &Repository,
     revision: &Revision,
     valid_spec: &ValidatedSpec,
-    means: RenderContext<'_>,
+    render_context: RenderContext<'_>,
     last: Option<&PreparedRevision>,
     by: Instant,
 ) -> Result<PreparedRevision, ReconcileError> {
-    let memory = means.ground.repositories.memory();
-    means.fetch_chart(valid_spec, revision, by).await?;
+    let memory = render_context.base_context.repositories.memory();
+    render_context.fetch_chart(valid_spec, revision, by).await?;
     // A repair of what is rendered already waits for no server.
     if last.is_none_or(|last| !last.revision.has_same_files(revision)) {
-        means.fetch_mounts(revision, by).await?;
+        render_context.fetch_mounts(revision, by).await?;
     }
-    let mut rooms = MemoryLimits::of(memory, valid_spec, last.map(|last| last.room));
+    let mut limits = MemoryLimits::of(memory, valid_spec, last.map(|last| last.memory_limit));
     let mut charts = ChartFetches::default();
     loop {
         let (prepared, short) = {
-            let room = rooms.room();
+            let memory_limit = limits.current();
             // Cancels the remaining work when this future is dropped.
-            let _stop = room.stop_on_drop();
+            let _stop = memory_limit.stop_on_drop();
             let from = (repository, revision);
-            (prepare_in(&room, from, valid_spec, (means, &mut charts), last, by).await, room.required_bytes())
+            (
+                prepare_in(&memory_limit, from, valid_spec, (render_context, &mut charts), last, by).await,
+                memory_limit.required_bytes(),
+            )
         };
         match (&prepared, short) {
-            (Err(_), Some(short)) => rooms.grow(short)?,
+            (Err(_), Some(short)) => limits.grow(short)?,
             (Err(_), None)
                 if !charts.wanted.is_empty() || charts.data_keys.is_wanting() || charts.lfs.is_wanting() => {}
             (Ok(_), _) | (Err(_), None) => {
                 return prepared.map_err(|reconcile_error| charts.data_keys.judged(reconcile_error));
             }
         }
-        let repositories = means.ground.repositories;
+        let repositories = render_context.base_context.repositories;
         charts.lfs.fetch(repository, by).await?;
-        charts.data_keys.fetch(repositories, means.ground.asker, valid_spec, by).await;
-        means.fetch_charts(valid_spec, &mut charts, by).await?;
+        charts.data_keys.fetch(repositories, render_context.base_context.asker, valid_spec, by).await;
+        render_context.fetch_charts(valid_spec, &mut charts, by).await?;
     }
 }
 
 /// Prepares a revision within a memory limit.
 async fn prepare_in(
-    room: &MemoryLimit,
+    memory_limit: &MemoryLimit,
     (repository, revision): (&Repository, &Revision),
     valid_spec: &ValidatedSpec,
-    (means, charts): (RenderContext<'_>, &mut ChartFetches),
+    (render_context, charts): (RenderContext<'_>, &mut ChartFetches),
     last: Option<&PreparedRevision>,
     by: Instant,
 ) -> Result<PreparedRevision, ReconcileError> {
-    let ground = means.ground;
+    let base_context = render_context.base_context;
     let mut last = last.filter(|last| last.complete);
     // Another version of the chart is another render, also of the same files.
     last = last.filter(|last| last.revision.chart == revision.chart);
-    if !means.is_server_unchanged(last.and_then(|last| last.server.as_deref())).await? {
+    if !render_context.is_server_unchanged(last.and_then(|last| last.server.as_deref())).await? {
         last = None;
     }
     let kept = match last {
-        Some(last) => with_unchanged_sources(last, means, revision, by).await?,
+        Some(last) => with_unchanged_sources(last, render_context, revision, by).await?,
         None => None,
     };
     if let Some(kept) = kept.as_ref().filter(|kept| kept.revision.has_same_files(revision)) {
-        ground.followed.set(kept.bases.to_vec());
+        base_context.followed.set(kept.bases.to_vec());
         return Ok(PreparedRevision { revision: revision.clone(), ..kept.clone() });
     }
     let earlier = kept.as_ref().map(|kept| kept.ids.clone()).unwrap_or_default();
     // References rarely change, so the folders of the last time are fetched at once.
-    let mut beside: BTreeSet<Box<str>> =
+    let mut extra_folders: BTreeSet<Box<str>> =
         last.iter().flat_map(|last| last.extra_folders.iter().cloned()).collect();
-    means.check_mount_places((repository, revision), by).await?;
+    render_context.check_mount_places((repository, revision), by).await?;
     let Some((snapshot, bases, mounts)) = fetch_until_complete(
         (repository, revision),
         valid_spec,
-        (room, &mut charts.lfs),
+        (memory_limit, &mut charts.lfs),
         &earlier,
-        &mut beside,
+        &mut extra_folders,
         by,
-        means,
+        render_context,
     )
     .await?
     else {
         // Files that were never read cannot be unchanged.
         let kept = kept.ok_or_else(stopped)?;
-        ground.followed.set(kept.bases.to_vec());
+        base_context.followed.set(kept.bases.to_vec());
         let (tree, words) = place(repository, revision, valid_spec, by).await?;
         return Ok(PreparedRevision { revision: revision.clone(), words, tree, ..kept });
     };
     let Snapshot { files, mut ids, submodule_repositories: modules, .. } = snapshot;
-    let files = means.decrypted(files, valid_spec, charts, by).await?;
-    let (rendered, server) = means.rendered(files.clone(), (valid_spec, revision), charts, by).await?;
+    let files = render_context.decrypted(files, valid_spec, charts, by).await?;
+    let (rendered, server) =
+        render_context.rendered(files.clone(), (valid_spec, revision), charts, by).await?;
     let caution = match &rendered {
-        Rendered::Complete(complete) if complete.is_by_helm() => means.helm.isolation_warning().await,
+        Rendered::Complete(complete) if complete.is_by_helm() => {
+            render_context.helm.isolation_warning().await
+        }
         Rendered::Complete(_) | Rendered::Incomplete(_) => None,
     };
-    let scopes = means.cluster.kinds().scopes();
+    let scopes = render_context.cluster.kinds().scopes();
     let (made, read) =
         build_on_thread(rendered, files.memory_limit().clone(), valid_spec, scopes, by).await?;
     let rendered = Arc::new(made.without_ignored_fields(&valid_spec.ignore));
-    let kept = render_memory::kept(ground.repositories.memory(), &ground.sync, &rendered)?;
+    let kept = render_memory::kept(base_context.repositories.memory(), &base_context.sync, &rendered)?;
     let paths = || read.iter().flatten().map(String::as_str);
     let bases = bases.read(&files, paths(), by).await?;
     // Files in a submodule have no id here; for them the folders as a whole are compared.
@@ -216,7 +222,7 @@ async fn prepare_in(
         words,
         ids,
         tree,
-        extra_folders: beside.into_iter().collect(),
+        extra_folders: extra_folders.into_iter().collect(),
         submodule_repositories: modules.into(),
         bases: bases.into(),
         mounts,
@@ -226,7 +232,7 @@ async fn prepare_in(
         digest,
         desired,
         unmanaged_replicas: left,
-        room: room.limit(),
+        memory_limit: memory_limit.limit(),
         kept,
         complete,
     })
@@ -235,12 +241,12 @@ async fn prepare_in(
 /// Returns the last render if its remote bases and its mounts have the same files today.
 async fn with_unchanged_sources(
     last: &PreparedRevision,
-    means: RenderContext<'_>,
+    render_context: RenderContext<'_>,
     revision: &Revision,
     by: Instant,
 ) -> Result<Option<PreparedRevision>, ReconcileError> {
-    let bases = remote_bases::renewed(&last.bases, means.ground, by).await?;
-    let mounts = means.renewed_mounts(&last.mounts, revision, by).await?;
+    let bases = remote_bases::renewed(&last.bases, render_context.base_context, by).await?;
+    let mounts = render_context.renewed_mounts(&last.mounts, revision, by).await?;
     Ok(bases.zip(mounts).map(|(bases, mounts)| PreparedRevision { bases, mounts, ..last.clone() }))
 }
 
@@ -248,14 +254,14 @@ async fn with_unchanged_sources(
 /// runtime.
 async fn build_on_thread(
     rendered: Rendered,
-    room: MemoryLimit,
+    memory_limit: MemoryLimit,
     valid_spec: &ValidatedSpec,
     scopes: Scopes,
     by: Instant,
 ) -> Result<(DesiredSet, Option<BTreeSet<String>>), ReconcileError> {
     let target = valid_spec.target_namespace.clone();
     let made = chance::spawn_blocking_deterministic(move || {
-        let _turn = room.wait_for_processor();
+        let _turn = memory_limit.wait_for_processor();
         wanted(rendered, &target, &scopes)
     });
     let made = tokio::time::timeout_at(by.into(), made).await.map_err(|_| too_slow())?;
@@ -298,27 +304,29 @@ async fn place(
 const MAX_ROUNDS: usize = 64;
 
 /// Fetches the files that a render reads, with those of remote bases; `None` if they are unchanged.
-/// Referenced folders that were missing are added to `beside`.
+/// Referenced folders that were missing are added to `extra_folders`.
 async fn fetch_until_complete(
     from: (&Repository, &Revision),
     valid_spec: &ValidatedSpec,
-    (room, lfs): (&MemoryLimit, &mut LfsFetches),
+    (memory_limit, lfs): (&MemoryLimit, &mut LfsFetches),
     earlier: &ObjectIds,
-    beside: &mut BTreeSet<Box<str>>,
+    extra_folders: &mut BTreeSet<Box<str>>,
     by: Instant,
-    means: RenderContext<'_>,
+    render_context: RenderContext<'_>,
 ) -> Result<Option<(Snapshot, ResolvedBases, ReadMounts)>, ReconcileError> {
-    let ground = means.ground;
-    let within = ReadLimits { room: room.clone(), choose: render_memory::choose(valid_spec) };
-    let mut read = async |beside: &BTreeSet<Box<str>>, earlier: &ObjectIds| {
-        read_own_files(from, valid_spec, (beside, &within), (earlier, lfs), by, ground.metrics).await
+    let base_context = render_context.base_context;
+    let within = ReadLimits { memory_limit: memory_limit.clone(), choose: render_memory::choose(valid_spec) };
+    let mut read = async |extra_folders: &BTreeSet<Box<str>>, earlier: &ObjectIds| {
+        read_own_files(from, valid_spec, (extra_folders, &within), (earlier, lfs), by, base_context.metrics)
+            .await
     };
-    let taken = room.reserved_bytes();
-    let Some(mut snapshot) = read(beside, earlier).await? else {
+    let taken = memory_limit.reserved_bytes();
+    let Some(mut snapshot) = read(extra_folders, earlier).await? else {
         return Ok(None);
     };
-    let mut own = room.reserved_bytes() - taken;
-    let (mounts, mut bases) = (means.read_mounts(from.1, room, by).await?, ResolvedBases::default());
+    let mut own = memory_limit.reserved_bytes() - taken;
+    let (mounts, mut bases) =
+        (render_context.read_mounts(from.1, memory_limit, by).await?, ResolvedBases::default());
     for _ in 0..MAX_ROUNDS {
         let files = bases.mount(mounts.place(snapshot.files.clone())?, by).await?;
         let (tree, options) = (files.clone(), valid_spec.options.clone());
@@ -327,10 +335,10 @@ async fn fetch_until_complete(
             missing_inputs(&tree, &options)
         });
         let missing = looked.await.unwrap_or_default();
-        let (more, grown) = bases.take(missing, &files, ground, by).await?;
-        let before = beside.len();
-        beside.extend(more);
-        match (beside.len() > before, grown) {
+        let (more, grown) = bases.take(missing, &files, base_context, by).await?;
+        let before = extra_folders.len();
+        extra_folders.extend(more);
+        match (extra_folders.len() > before, grown) {
             (false, false) => {
                 mounts::check_path(valid_spec, &files, from.1)?;
                 snapshot.files = files;
@@ -340,10 +348,10 @@ async fn fetch_until_complete(
             (true, _) => {
                 // The second read replaces the first one, so the memory of the first is returned.
                 drop((files, std::mem::take(&mut snapshot.files)));
-                room.give_back(own);
-                let taken = room.reserved_bytes();
-                snapshot = read(beside, &ObjectIds::new()).await?.ok_or_else(stopped)?;
-                own = room.reserved_bytes() - taken;
+                memory_limit.give_back(own);
+                let taken = memory_limit.reserved_bytes();
+                snapshot = read(extra_folders, &ObjectIds::new()).await?.ok_or_else(stopped)?;
+                own = memory_limit.reserved_bytes() - taken;
             }
         }
     }

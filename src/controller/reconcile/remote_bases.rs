@@ -115,9 +115,10 @@ impl ResolvedBases {
         }
         for (place, (base, paths)) in wanted {
             if self.read.get(&place).is_none_or(|(before, _)| *before != paths) {
-                let beside: Vec<Box<str>> = paths.iter().cloned().collect();
-                let asked = (&[][..], &beside[..]);
-                let within = ReadLimits { room: files.memory_limit().clone(), ..ReadLimits::default() };
+                let extra_folders: Vec<Box<str>> = paths.iter().cloned().collect();
+                let asked = (&[][..], &extra_folders[..]);
+                let within =
+                    ReadLimits { memory_limit: files.memory_limit().clone(), ..ReadLimits::default() };
                 let reading =
                     base.repository.read_changed(&base.revision, asked, &ObjectIds::new(), &within, by).await;
                 let snapshot = reading.map_err(|error| base.reconcile_error(error))?.snapshot;

@@ -43,7 +43,7 @@ impl MemoryLimits {
     }
 
     /// Returns the current limit.
-    pub(crate) fn room(&self) -> MemoryLimit {
+    pub(crate) fn current(&self) -> MemoryLimit {
         MemoryLimit::with_bytes(self.bytes)
     }
 

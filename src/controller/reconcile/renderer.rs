@@ -79,7 +79,7 @@ pub(crate) struct RenderContext<'a> {
     /// Renderer of charts.
     pub(crate) helm: &'a Helm,
     /// Sources from elsewhere, and metrics.
-    pub(crate) ground: &'a RemoteBaseContext<'a>,
+    pub(crate) base_context: &'a RemoteBaseContext<'a>,
     /// Login for the server of the chart that the spec names.
     pub(crate) login: &'a ChartLogin,
     /// Sources of the mounts.
@@ -107,7 +107,7 @@ impl RenderContext<'_> {
         };
         let rendered = loop {
             let (asked, shown) = (options.clone(), server.clone().unwrap_or_default());
-            let rendering = self.helm.render_for(self.ground.asker, files.clone(), asked, shown);
+            let rendering = self.helm.render_for(self.base_context.asker, files.clone(), asked, shown);
             let rendered = tokio::time::timeout_at(by.into(), rendering).await.map_err(|_| too_slow())?;
             let rendered = rendered.map_err(of_helm)?;
             let Rendered::Incomplete(incomplete) = &rendered else { break rendered };
@@ -118,8 +118,8 @@ impl RenderContext<'_> {
                 files = self.with_chart(files, chart, charts, by).await?;
             }
             for dependency in &incomplete.missing_dependencies {
-                let room = files.memory_limit();
-                let fetched = self.dependency(valid_spec, dependency, room, charts, by).await?;
+                let memory_limit = files.memory_limit();
+                let fetched = self.dependency(valid_spec, dependency, memory_limit, charts, by).await?;
                 options.helm.dependencies.extend(fetched);
             }
             if !charts.wanted.is_empty() {
@@ -159,7 +159,7 @@ impl RenderContext<'_> {
         by: Instant,
     ) -> Result<(), ReconcileError> {
         match chart_of(valid_spec, revision)? {
-            Some(wanted) if !self.ground.repositories.has_chart(&wanted, &self.login.owner) => {
+            Some(wanted) if !self.base_context.repositories.has_chart(&wanted, &self.login.owner) => {
                 self.fetch(&wanted, self.login, by).await
             }
             Some(_) | None => Ok(()),
@@ -180,10 +180,13 @@ impl RenderContext<'_> {
                     fetched.map_err(|reconcile_error| reconcile_error.with_place(place))?;
                 }
                 WantedChart::Dependency(dependency) => {
-                    let room = MemoryLimit::with_bytes(self.ground.repositories.memory().most_for_work());
-                    let fetched = self.fetched_dependency(valid_spec, dependency, &room, by).await;
+                    let memory_limit =
+                        MemoryLimit::with_bytes(self.base_context.repositories.memory().most_for_work());
+                    let fetched = self.fetched_dependency(valid_spec, dependency, &memory_limit, by).await;
                     // One that exceeds this limit is reported once it is rendered.
-                    fetched.map(drop).or_else(|error| room.required_bytes().map(drop).ok_or(error))?;
+                    fetched
+                        .map(drop)
+                        .or_else(|error| memory_limit.required_bytes().map(drop).ok_or(error))?;
                 }
             }
             charts.fetched.push(wanted);
@@ -202,7 +205,7 @@ impl RenderContext<'_> {
     ) -> Result<Option<FetchedDependency>, ReconcileError> {
         let (request, login) = self.request_of(valid_spec, dependency)?;
         let wanted = WantedChart::Dependency(dependency.clone());
-        if !self.ground.repositories.has_dependency(&request, &login.owner)
+        if !self.base_context.repositories.has_dependency(&request, &login.owner)
             && !charts.fetched.contains(&wanted)
         {
             charts.wanted.push(wanted);
@@ -219,8 +222,8 @@ impl RenderContext<'_> {
         by: Instant,
     ) -> Result<FetchedDependency, ReconcileError> {
         let (request, login) = self.request_of(valid_spec, dependency)?;
-        let asked = (&*login.owner, self.ground.asker);
-        let repositories = self.ground.repositories;
+        let asked = (&*login.owner, self.base_context.asker);
+        let repositories = self.base_context.repositories;
         let fetched = repositories.dependency(&request, asked, &login.credentials, memory_limit, by).await;
         let fetched = fetched.map_err(|error| of_dependency(dependency, &error))?;
         Ok(FetchedDependency { locked: dependency.clone(), archive: fetched.archive.into() })
@@ -242,7 +245,7 @@ impl RenderContext<'_> {
     }
 
     async fn fetch(self, wanted: &ChartRef, login: &ChartLogin, by: Instant) -> Result<(), ReconcileError> {
-        let memory_limit = MemoryLimit::with_bytes(self.ground.repositories.memory().most_for_work());
+        let memory_limit = MemoryLimit::with_bytes(self.base_context.repositories.memory().most_for_work());
         // A chart that exceeds this limit is reported once it is rendered with its own limit.
         match self.published(wanted, login, &memory_limit, by).await {
             Err(_) if memory_limit.required_bytes().is_some() => Ok(()),
@@ -262,7 +265,7 @@ impl RenderContext<'_> {
         let wanted = ChartRef::new(&chart.url, chart.name.as_deref(), &chart.version, &chart.digest);
         let wanted = wanted.map_err(|error| of_chart(&error).with_place(&chart.place))?;
         let named = WantedChart::Published(wanted.clone(), chart.place.clone());
-        if !self.ground.repositories.has_chart(&wanted, "") && !charts.fetched.contains(&named) {
+        if !self.base_context.repositories.has_chart(&wanted, "") && !charts.fetched.contains(&named) {
             charts.wanted.push(named);
             return Ok(files);
         }
@@ -279,7 +282,8 @@ impl RenderContext<'_> {
         memory_limit: &MemoryLimit,
         by: Instant,
     ) -> Result<FetchedChart, ReconcileError> {
-        let (repositories, asked) = (self.ground.repositories, (&*login.owner, self.ground.asker));
+        let (repositories, asked) =
+            (self.base_context.repositories, (&*login.owner, self.base_context.asker));
         let fetched = repositories.chart_within(wanted, asked, &login.credentials, memory_limit, by).await;
         match fetched {
             Ok(chart) => Ok(FetchedChart {

@@ -72,7 +72,7 @@ impl UnrenderedCommit<'_> {
         let path = options.path.as_str();
         // Evidence is optional, so a commit that takes much memory has none.
         let within = ReadLimits {
-            room: MemoryLimit::with_bytes(render_memory::FIRST),
+            memory_limit: MemoryLimit::with_bytes(render_memory::FIRST),
             choose: render_memory::choose(self.valid_spec),
         };
         let asked = (&[path][..], &[][..]);

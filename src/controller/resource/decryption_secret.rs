@@ -43,7 +43,7 @@ pub(super) async fn with_keys(
         let keys = secret.is_none().then(|| Arc::new(DecryptionKeys::of_account(account.clone())));
         WatchedKeys { secret, account, keys }
     });
-    let again = worker.rotated.clone();
+    let again = worker.inputs_changed.clone();
     let WatchedKeys { secret, account, keys } = worker.decryption.insert(watched);
     if let Some((secret, watch)) = secret {
         if !watch.is_current() {

@@ -16,12 +16,12 @@ use crate::controller::deletion::{
 /// Deletes the objects that go with the Sync, or waits for a person; true if it is to be called
 /// again after a back-off.
 pub(super) async fn finalize(worker: &mut SyncWorker, sync: &Value, leaving: &DeletionRequest) -> bool {
-    let begun = worker.deletes || has_begun(sync);
+    let begun = worker.has_begun_deletion || has_begun(sync);
     let mandate = DeletionDecision::of(sync, begun);
-    worker.deletes = begun || mandate == DeletionDecision::Delete;
+    worker.has_begun_deletion = begun || mandate == DeletionDecision::Delete;
     worker.context.peers.begin_deletion(&worker.name, !matches!(mandate, DeletionDecision::Held(_)));
     worker.stop().await;
-    let (mut ending, mut seen) = (worker.context.lifetime.ending.clone(), worker.seen.clone());
+    let (mut ending, mut seen) = (worker.context.lifetime.ending.clone(), worker.snapshots.clone());
     let brake = DeletionStop::new(LiveSync::of(sync), seen.clone());
     let going = DeletionContext {
         context: &worker.context,

@@ -31,7 +31,8 @@ pub(super) async fn mounts(
     valid_spec: &ValidatedSpec,
     cluster: &Cluster,
 ) -> Result<Arc<[MountSource]>, ReconcileError> {
-    if worker.orders.as_ref().is_some_and(|orders| has_other_keys(&orders.borrow().mounts, valid_spec)) {
+    if worker.requests.as_ref().is_some_and(|requests| has_other_keys(&requests.borrow().mounts, valid_spec))
+    {
         // Until the new keys are read, no revision may be accepted with the old ones.
         revoke_keys(worker);
     }
@@ -88,7 +89,7 @@ async fn read(
 ) -> Result<SecretData, ReconcileError> {
     let before = known.take();
     let followed = known.insert(followed(worker, name, before));
-    followed.read(&worker.context.cluster, &worker.name, &worker.rotated).await
+    followed.read(&worker.context.cluster, &worker.name, &worker.inputs_changed).await
 }
 
 /// True if a newer spec asks for other signatures of a mount.
@@ -100,8 +101,8 @@ fn has_other_keys(mounts: &[MountSource], newer: &ValidatedSpec) -> bool {
 
 /// Trusts no key of a mount until the new keys are read.
 fn revoke_keys(worker: &SyncWorker) {
-    let Some(orders) = &worker.orders else { return };
-    orders.send_if_modified(|order| {
+    let Some(requests) = &worker.requests else { return };
+    requests.send_if_modified(|order| {
         let nobody = TrustedKeys::default();
         let trusts = |source: &MountSource| source.keys.as_deref().is_some_and(|keys| *keys != nobody);
         let is_news = order.mounts.iter().any(trusts);

@@ -20,7 +20,7 @@ use crate::report::ReconcileError;
 /// with its identity. Without a new error a refused spec stays refused. An approval or a
 /// request of a person takes effect at once.
 pub(super) fn keep_narrowed(worker: &mut SyncWorker, sync: &Value, refused: Option<ReconcileError>) -> bool {
-    let Some(last) = worker.orders.as_ref().map(|orders| orders.borrow().clone()) else { return false };
+    let Some(last) = worker.requests.as_ref().map(|requests| requests.borrow().clone()) else { return false };
     let spec = sync.get("spec").unwrap_or(&Value::Null);
     let Some(valid_spec) = last.valid_spec.narrowed_by_unsound(spec) else { return false };
     let refused = refused.or_else(|| last.refused.clone());
@@ -42,7 +42,7 @@ pub(super) fn keep_narrowed(worker: &mut SyncWorker, sync: &Value, refused: Opti
         worker.context.peers.set_request(&worker.name, worker.generation);
     }
     let (valid_spec, generation) = (Arc::new(valid_spec), worker.generation);
-    worker.follow(ReconcileRequest {
+    worker.send_request(ReconcileRequest {
         valid_spec,
         spec_revision: generation,
         refused,

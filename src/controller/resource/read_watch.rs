@@ -33,7 +33,7 @@ impl ReadWatch {
     /// Watches an object of the worker's namespace.
     pub(super) fn begin(worker: &SyncWorker, kind: ValuesKind, name: &str, cluster: &Cluster) -> Self {
         let held = Arc::<Mutex<Held>>::default();
-        let (of_watch, rotated) = (held.clone(), worker.rotated.clone());
+        let (of_watch, inputs_changed) = (held.clone(), worker.inputs_changed.clone());
         let tell = move |event: ValuesWatchEvent<'_>| {
             let mut held = of_watch.lock().unwrap_or_else(PoisonError::into_inner);
             let was_forbidden = held.forbidden;
@@ -42,7 +42,7 @@ impl ReadWatch {
                 held.versions.watched = Some(version.map(Box::from));
             }
             if held.versions.is_another() || held.forbidden != was_forbidden {
-                rotated.notify_one();
+                inputs_changed.notify_one();
             }
         };
         let following = cluster.substitution_sources().watch(kind, &worker.name.namespace, name, tell);

@@ -43,7 +43,7 @@ pub(super) async fn credentials(
         return source_credentials(&context.sources.repositories, clusters, sync, valid_spec);
     };
     let followed = worker.secret.insert(followed(worker, name, known));
-    let data = followed.read(&worker.context.cluster, &worker.name, &worker.rotated).await?;
+    let data = followed.read(&worker.context.cluster, &worker.name, &worker.inputs_changed).await?;
     repository_login(&worker.context, cluster, &worker.name, valid_spec, (name, data), &mut worker.permission)
         .await
 }
@@ -64,7 +64,7 @@ pub(super) async fn chart_credentials(
         return Ok(given.unwrap_or_default());
     };
     let followed = worker.chart_secret.insert(followed(worker, name, known));
-    let data = followed.read(&worker.context.cluster, &worker.name, &worker.rotated).await?;
+    let data = followed.read(&worker.context.cluster, &worker.name, &worker.inputs_changed).await?;
     let permission = &mut worker.chart_permission;
     chart_login(&worker.context, cluster, &worker.name, valid_spec, (name, data), permission).await
 }
@@ -73,13 +73,13 @@ pub(super) async fn chart_credentials(
 pub(super) fn followed(worker: &SyncWorker, name: &str, known: Option<WatchedSecret>) -> WatchedSecret {
     known.filter(|known| *known.name == *name).unwrap_or_else(|| {
         let versions = Arc::<Mutex<Versions>>::default();
-        let (of_watch, rotated) = (versions.clone(), worker.rotated.clone());
+        let (of_watch, inputs_changed) = (versions.clone(), worker.inputs_changed.clone());
         let tell = move |event: ValuesWatchEvent<'_>| {
             let ValuesWatchEvent::Version(version) = event else { return };
             let mut versions = lock(&of_watch);
             versions.watched = Some(version.map(Box::from));
             if versions.is_another() {
-                rotated.notify_one();
+                inputs_changed.notify_one();
             }
         };
         let namespace = &worker.name.namespace;

@@ -45,11 +45,11 @@ pub(super) async fn signing_keys(
     valid_spec: &ValidatedSpec,
     cluster: &Cluster,
 ) -> Result<SigningKeys, ReconcileError> {
-    let known = (worker.trusted.take(), worker.chart_trusted.take());
+    let known = (worker.signers.take(), worker.chart_signers.take());
     let (trusted, source) = read(worker, valid_spec, &valid_spec.verify, known.0, cluster).await;
-    worker.trusted = trusted;
+    worker.signers = trusted;
     let (trusted, chart) = read(worker, valid_spec, &valid_spec.chart_verify, known.1, cluster).await;
-    worker.chart_trusted = trusted;
+    worker.chart_signers = trusted;
     let is_missing = |read: &Result<_, ReconcileError>| {
         let missing = [ErrorCause::SecretMissing, ErrorCause::ValuesMissing];
         read.as_ref().is_err_and(|reconcile_error| missing.contains(&reconcile_error.cause))
@@ -63,10 +63,10 @@ pub(super) async fn signing_keys(
 /// Trusts no key until the new keys are read: the previous request may have trusted others, and
 /// nothing new may be accepted by them.
 pub(super) fn revoke_keys(worker: &SyncWorker, valid_spec: &ValidatedSpec) {
-    let Some(orders) = &worker.orders else { return };
+    let Some(requests) = &worker.requests else { return };
     let nobody = |verification: &Option<Verification>| verification.as_ref().map(|_| Arc::default());
     let (keys, chart_keys) = (nobody(&valid_spec.verify), nobody(&valid_spec.chart_verify));
-    orders.send_if_modified(|order| {
+    requests.send_if_modified(|order| {
         let before = &order.valid_spec;
         let is_news = (&before.verify, &before.chart_verify)
             != (&valid_spec.verify, &valid_spec.chart_verify)
@@ -101,7 +101,7 @@ pub(super) async fn read(
                 Some(WatchedSigners::ConfigMap(_)) | None => None,
             };
             let watched = followed(worker, name, known);
-            let data = watched.read(&worker.context.cluster, &worker.name, &worker.rotated).await;
+            let data = watched.read(&worker.context.cluster, &worker.name, &worker.inputs_changed).await;
             let keys = data.and_then(|data| trusted_signers::of_secret(verification, &data));
             (Some(WatchedSigners::Secret(watched)), keys.map(Some))
         }
@@ -135,7 +135,7 @@ impl WatchedTrustRoot {
                 Ok(found) => (Some(found.version.clone()), found.keys.is_ok()),
                 Err(_) => (None, false),
             };
-            self.watch.has_read(version, !is_read, &worker.rotated);
+            self.watch.has_read(version, !is_read, &worker.inputs_changed);
             self.keys = Some(found?.keys?);
         }
         match self.watch.is_forbidden() {

@@ -44,10 +44,10 @@ pub(super) async fn filled(
         };
         worker.values.push(source);
     }
-    let rotated = worker.rotated.clone();
+    let inputs_changed = worker.inputs_changed.clone();
     // All objects are watched, also after one that cannot be read: its appearance is detected.
     for source in &mut worker.values {
-        source.read(cluster, &worker.name, &rotated).await?;
+        source.read(cluster, &worker.name, &inputs_changed).await?;
     }
     substitution_values::with(valid_spec, worker.values.iter().map(|source| source.texts.as_ref()))
 }

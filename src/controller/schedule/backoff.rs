@@ -34,7 +34,7 @@ impl Backoff {
     }
 
     /// Returns the pauses of `other` with the number of failures of this one.
-    pub fn paced(self, other: Self) -> Self {
+    pub fn with_pauses(self, other: Self) -> Self {
         Self { failures: self.failures, ..other }
     }
 
@@ -79,6 +79,6 @@ mod tests {
             backoff.failed(1.0);
         }
         let quick = Backoff::new(Duration::from_millis(10), Duration::from_millis(30));
-        assert_eq!(backoff.paced(quick).failed(1.0), Duration::from_millis(30));
+        assert_eq!(backoff.with_pauses(quick).failed(1.0), Duration::from_millis(30));
     }
 }

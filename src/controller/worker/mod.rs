@@ -374,7 +374,7 @@ impl Reconciler {
     }
 
     fn step(&mut self, event: ScheduleEvent) {
-        self.schedule.pace(self.context.pauses().cluster);
+        self.schedule.set_backoff(self.context.pauses().cluster);
         let now = self.context.now();
         match (&mut self.render_attempt, event) {
             (Some(hurry), ScheduleEvent::ObjectsChanged) => hurry.call(now),

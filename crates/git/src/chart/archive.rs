@@ -35,8 +35,8 @@ const MAX_PATH_BYTES: usize = 1024;
 /// The mandatory file of a chart.
 const CHART: &str = "Chart.yaml";
 
-/// Unpacks the files of a chart, within the memory of `room`.
-pub(super) fn unpack(packed: &[u8], room: &MemoryLimit) -> Result<FileTree, ChartError> {
+/// Unpacks the files of a chart, within `memory_limit`.
+pub(super) fn unpack(packed: &[u8], memory_limit: &MemoryLimit) -> Result<FileTree, ChartError> {
     let limits = TarLimits {
         bytes: MAX_UNPACKED_BYTES.min(FREE_BYTES + MAX_RATIO * packed.len() as u64),
         entries: MAX_ENTRIES,
@@ -53,7 +53,7 @@ pub(super) fn unpack(packed: &[u8], room: &MemoryLimit) -> Result<FileTree, Char
                 if *folder.get_or_insert_with(|| top.clone()) != top {
                     return refuse("has more than one folder at its top; a chart has one");
                 }
-                let bytes = content(&mut entries, entry.size, room)?;
+                let bytes = content(&mut entries, entry.size, memory_limit)?;
                 if entry.kind == b'5' {
                     continue;
                 }
@@ -71,19 +71,23 @@ pub(super) fn unpack(packed: &[u8], room: &MemoryLimit) -> Result<FileTree, Char
         return refuse(format!("has a file where a folder of {path} is"));
     }
     match files.contains_key(CHART) {
-        true => Ok(files.into_iter().collect::<FileTree>().with_memory_limit(room.clone())),
+        true => Ok(files.into_iter().collect::<FileTree>().with_memory_limit(memory_limit.clone())),
         false => refuse("has no Chart.yaml in its folder, so that it is no chart"),
     }
 }
 
 /// Reads the content of the last entry.
-fn content(entries: &mut TarReader<impl Read>, size: u64, room: &MemoryLimit) -> Result<Vec<u8>, ChartError> {
+fn content(
+    entries: &mut TarReader<impl Read>,
+    size: u64,
+    memory_limit: &MemoryLimit,
+) -> Result<Vec<u8>, ChartError> {
     if size > MAX_FILE_BYTES {
         return refuse(format!("has a file of {size} bytes; {MAX_FILE_BYTES} are allowed"));
     }
     entries.begin()?;
     let padded = size.next_multiple_of(BLOCK as u64);
-    room.reserve(padded).map_err(|no_room| ChartError::Server(no_room.into()))?;
+    memory_limit.reserve(padded).map_err(|no_room| ChartError::Server(no_room.into()))?;
     let mut bytes = Vec::new();
     entries.content(&mut |part: &[u8]| {
         bytes.extend_from_slice(part);

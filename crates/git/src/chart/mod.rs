@@ -52,22 +52,22 @@ pub struct Chart {
 }
 
 /// Unpacks the archive of a chart.
-pub(super) fn unpack(archive: &[u8], room: &MemoryLimit) -> Result<FileTree, ChartError> {
-    archive::unpack(archive, room)
+pub(super) fn unpack(archive: &[u8], memory_limit: &MemoryLimit) -> Result<FileTree, ChartError> {
+    archive::unpack(archive, memory_limit)
 }
 
 /// Reads a chart from the cache; none if it is missing or damaged.
 pub(super) fn kept(
     (cache, owner): (&ChartCache, &str),
     chart: &ChartRef,
-    room: &MemoryLimit,
+    memory_limit: &MemoryLimit,
 ) -> Option<Result<Chart, ChartError>> {
     let bytes = cache.read(owner, chart.digest)?;
     let archive = match registry::is_manifest(&bytes) {
         true => cache.read(owner, registry::layer(&bytes).ok()?)?,
         false => bytes,
     };
-    Some(archive::unpack(&archive, room).map(|files| Chart { archive, files, was_cached: true }))
+    Some(archive::unpack(&archive, memory_limit).map(|files| Chart { archive, files, was_cached: true }))
 }
 
 /// Fetches a chart, and stores it in the cache. `listed` is its entry in an index that was read
@@ -77,7 +77,7 @@ pub(super) fn fetch(
     network: &SharedNetwork,
     (chart, listed): (&ChartRef, Option<IndexEntry>),
     credentials: &Credentials,
-    (room, by): (&MemoryLimit, Instant),
+    (memory_limit, by): (&MemoryLimit, Instant),
 ) -> Result<Chart, ChartError> {
     let archive = match &chart.place {
         ChartPlace::Repository { url, name, version } => {
@@ -108,7 +108,7 @@ pub(super) fn fetch(
             found.archive
         }
     };
-    let files = archive::unpack(&archive, room)?;
+    let files = archive::unpack(&archive, memory_limit)?;
     cache.write(owner, &archive);
     Ok(Chart { archive, files, was_cached: false })
 }

@@ -24,12 +24,12 @@ const REFUSED_PAUSE: Duration = Duration::from_secs(60);
 
 /// A value, and its renewal.
 pub(super) struct Renewed<T> {
-    state: Mutex<State<T>>,
+    state: Mutex<RenewalState<T>>,
     /// Notified at the end of each renewal.
     news: Condvar,
 }
 
-struct State<T> {
+struct RenewalState<T> {
     held: Option<Held<T>>,
     /// True while a caller renews.
     is_renewing: bool,
@@ -47,7 +47,7 @@ struct Held<T> {
 
 impl<T> Default for Renewed<T> {
     fn default() -> Self {
-        let state = State { held: None, is_renewing: false, failed: None, refused: None };
+        let state = RenewalState { held: None, is_renewing: false, failed: None, refused: None };
         Self { state: Mutex::new(state), news: Condvar::new() }
     }
 }
@@ -119,7 +119,7 @@ impl<T> Renewed<T> {
         state.is_renewing || state.held.as_ref().is_some_and(|held| clock::now() < held.valid_until)
     }
 
-    fn lock(&self) -> MutexGuard<'_, State<T>> {
+    fn lock(&self) -> MutexGuard<'_, RenewalState<T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

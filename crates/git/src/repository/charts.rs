@@ -179,7 +179,7 @@ impl Repositories {
         wanted: &ChartRequest,
         (owner, asker): (&str, &str),
         credentials: &Credentials,
-        room: &MemoryLimit,
+        memory_limit: &MemoryLimit,
         by: Instant,
     ) -> Result<Chart, ChartError> {
         let cache = &self.0.charts.cache;
@@ -194,7 +194,7 @@ impl Repositories {
                 wanted.at(&found).ok_or(Error::Stopped)?
             }
         };
-        self.chart_within(&chart, (owner, asker), credentials, room, by).await
+        self.chart_within(&chart, (owner, asker), credentials, memory_limit, by).await
     }
 
     /// True if the dependency is in the cache.
@@ -209,13 +209,13 @@ impl Repositories {
         self.0.charts.cache.has(owner, wanted.digest)
     }
 
-    /// As [`Repositories::chart`], within the memory of `room`.
+    /// As [`Repositories::chart`], within `memory_limit`.
     pub async fn chart_within(
         &self,
         wanted: &ChartRef,
         (owner, asker): (&str, &str),
         credentials: &Credentials,
-        room: &MemoryLimit,
+        memory_limit: &MemoryLimit,
         by: Instant,
     ) -> Result<Chart, ChartError> {
         let work = async {
@@ -224,11 +224,11 @@ impl Repositories {
             let (house, owner): (_, Box<str>) = (self.0.clone(), owner.into());
             let worker = self.0.turns.take(ask(None)).await;
             let kept = {
-                let (house, owner, wanted, room) =
-                    (house.clone(), owner.clone(), wanted.clone(), room.clone());
+                let (house, owner, wanted, memory_limit) =
+                    (house.clone(), owner.clone(), wanted.clone(), memory_limit.clone());
                 chance::spawn_blocking_deterministic(move || {
                     let _worker = worker;
-                    chart::kept((&house.charts.cache, &owner), &wanted, &room)
+                    chart::kept((&house.charts.cache, &owner), &wanted, &memory_limit)
                 })
             };
             if let Some(kept) = kept.await.map_err(|_| Error::Stopped)? {
@@ -243,10 +243,12 @@ impl Repositories {
                 ChartPlace::Repository { .. } | ChartPlace::Registry { .. } => None,
             };
             let mut worker = self.0.turns.take(ask(Some(wanted.place.server().into()))).await;
-            let (wanted, credentials, room) = (wanted.clone(), credentials.clone(), room.clone());
+            let (wanted, credentials, memory_limit) =
+                (wanted.clone(), credentials.clone(), memory_limit.clone());
             let done = chance::spawn_blocking_deterministic(move || {
                 let cache = (&house.charts.cache, &*owner);
-                let chart = chart::fetch(cache, &house.network, (&wanted, listed), &credentials, (&room, by));
+                let chart =
+                    chart::fetch(cache, &house.network, (&wanted, listed), &credentials, (&memory_limit, by));
                 worker.heard(match &chart {
                     Err(ChartError::Server(error)) => heard(Some(error)),
                     Ok(_) | Err(_) => heard(None),

@@ -12,7 +12,7 @@ use tokio::sync::OwnedMutexGuard;
 use super::super::error::Error;
 use super::super::revision::ObjectHash;
 use super::waiter_count::WaiterCount;
-use super::{Place, Repository, State};
+use super::{FileStore, Repository, RepositoryState};
 use crate::worker_pool::{ContactResult, WorkerRequest, WorkerSlot};
 use moorline_runtime::chance;
 
@@ -34,12 +34,14 @@ impl JobNeed {
     }
 
     /// True if the server is not needed.
-    fn is_here(&self, state: &State) -> bool {
+    fn is_here(&self, state: &RepositoryState) -> bool {
         match (&state.place, self) {
-            (Place::Local(_), _) | (_, Self::Disk) => true,
-            (Place::Mirrored(mirror), Self::Objects(wanted)) => wanted.iter().all(|one| mirror.has(*one)),
-            (Place::Artifacts(mirror), Self::Objects(wanted)) => wanted.iter().all(|one| mirror.has(*one)),
-            (Place::Unopened(_), Self::Objects(_)) | (_, Self::Server) => false,
+            (FileStore::Local(_), _) | (_, Self::Disk) => true,
+            (FileStore::Mirrored(mirror), Self::Objects(wanted)) => wanted.iter().all(|one| mirror.has(*one)),
+            (FileStore::Artifacts(mirror), Self::Objects(wanted)) => {
+                wanted.iter().all(|one| mirror.has(*one))
+            }
+            (FileStore::Unopened(_), Self::Objects(_)) | (_, Self::Server) => false,
         }
     }
 }
@@ -47,7 +49,7 @@ impl JobNeed {
 /// Result of a thread: that of the job, or the job itself if it needs the server.
 enum Worked<T, J> {
     Done(Result<T, Error>),
-    Undone(OwnedMutexGuard<State>, J),
+    Undone(OwnedMutexGuard<RepositoryState>, J),
 }
 
 impl Repository {
@@ -56,7 +58,7 @@ impl Repository {
         &self,
         need: JobNeed,
         by: Instant,
-        job: impl FnOnce(&mut State) -> Result<T, Error> + Send + 'static,
+        job: impl FnOnce(&mut RepositoryState) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
         let waiting = WaiterCount::of(&self.shared);
         let locked = self.shared.state.clone().lock_owned();
@@ -107,10 +109,13 @@ impl Repository {
         self.waiting_reason().unwrap_or_else(silent)
     }
 
-    async fn aside<T: Send + 'static, J: FnOnce(&mut State) -> Result<T, Error> + Send + 'static>(
+    async fn aside<
+        T: Send + 'static,
+        J: FnOnce(&mut RepositoryState) -> Result<T, Error> + Send + 'static,
+    >(
         &self,
         mut turn: WorkerSlot,
-        mut state: OwnedMutexGuard<State>,
+        mut state: OwnedMutexGuard<RepositoryState>,
         job: J,
         need: Option<JobNeed>,
         by: Instant,
@@ -140,13 +145,13 @@ impl Repository {
     }
 }
 
-impl State {
+impl RepositoryState {
     /// Takes the result of the last contact with the server.
     fn heard(&mut self) -> ContactResult {
         match &mut self.place {
-            Place::Mirrored(mirror) => mirror.heard(),
-            Place::Artifacts(mirror) => mirror.heard(),
-            Place::Unopened(_) | Place::Local(_) => ContactResult::Nothing,
+            FileStore::Mirrored(mirror) => mirror.heard(),
+            FileStore::Artifacts(mirror) => mirror.heard(),
+            FileStore::Unopened(_) | FileStore::Local(_) => ContactResult::Nothing,
         }
     }
 }

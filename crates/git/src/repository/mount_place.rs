@@ -8,7 +8,7 @@ use std::time::Instant;
 use super::super::error::Error;
 use super::super::revision::{ObjectHash, Revision};
 use super::super::snapshot::{MODE_FOLDER, MODE_KIND, find, root};
-use super::{JobNeed, Repository, State};
+use super::{JobNeed, Repository, RepositoryState};
 
 /// File or folder of a repository that is in the place of a mount.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,7 +30,7 @@ impl Repository {
         by: Instant,
     ) -> Result<Option<OccupiedPlace>, Error> {
         let (revision, need) = (revision.clone(), JobNeed::commit(revision.commit));
-        let read = move |state: &mut State| {
+        let read = move |state: &mut RepositoryState| {
             state.with(&revision, by, |repository, commit| {
                 for folder in &folders {
                     if let Some((path, is_folder)) = way_to(repository, commit, folder)? {

@@ -13,7 +13,7 @@ use std::sync::{Arc, PoisonError, Weak};
 use std::time::SystemTime;
 
 use super::super::error::Error;
-use super::{MirrorFolder, Place, Repositories, Shared};
+use super::{FileStore, MirrorFolder, Repositories, Shared};
 
 /// Folders next to the mirrors, which must not be removed.
 pub(super) const BESIDE: [&str; 4] =
@@ -84,16 +84,16 @@ fn remove_unused(mirrors: &MirrorFolder, name: &str) -> bool {
 fn is_left(shared: &Arc<Shared>) -> bool {
     match shared.state.try_lock() {
         Ok(mut state) => match &mut state.place {
-            Place::Mirrored(mirror) => {
+            FileStore::Mirrored(mirror) => {
                 mirror.forget();
                 true
             }
-            Place::Artifacts(mirror) => {
+            FileStore::Artifacts(mirror) => {
                 mirror.forget();
                 true
             }
-            Place::Unopened(home) => fs::remove_dir_all(home).is_ok(),
-            Place::Local(_) => false,
+            FileStore::Unopened(home) => fs::remove_dir_all(home).is_ok(),
+            FileStore::Local(_) => false,
         },
         Err(_) => false,
     }

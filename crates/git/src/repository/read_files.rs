@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use super::super::error::Error;
 use super::super::revision::{ObjectHash, Revision};
 use super::super::snapshot::{self, ObjectIds, Snapshot};
-use super::{JobNeed, Repository, State};
+use super::{JobNeed, Repository, RepositoryState};
 use crate::read_limits::ReadLimits;
 use moorline_core::sanitize::sanitize;
 use moorline_runtime::clock;
@@ -60,17 +60,17 @@ impl Repository {
     }
 
     /// Reads the files unless all ids of an earlier [`Snapshot`] of these folders are unchanged.
-    /// Paths in `beside` are included if they exist; `within` limits the memory and selects the
+    /// Paths in `extra_folders` are included if they exist; `within` limits the memory and selects the
     /// files.
     pub async fn read_changed(
         &self,
         revision: &Revision,
-        (folders, beside): (&[&str], &[Box<str>]),
+        (folders, extra_folders): (&[&str], &[Box<str>]),
         earlier: &ObjectIds,
         within: &ReadLimits,
         by: Instant,
     ) -> Result<ReadResult, Error> {
-        let reading = self.read_again(revision, (folders, beside), earlier, within, by).await?;
+        let reading = self.read_again(revision, (folders, extra_folders), earlier, within, by).await?;
         reading.snapshot.iter().try_for_each(|snapshot| is_outside_of_modules(snapshot, revision))?;
         Ok(reading)
     }
@@ -78,26 +78,27 @@ impl Repository {
     pub(super) async fn read_again(
         &self,
         revision: &Revision,
-        (folders, beside): (&[&str], &[Box<str>]),
+        (folders, extra_folders): (&[&str], &[Box<str>]),
         earlier: &ObjectIds,
         within: &ReadLimits,
         by: Instant,
     ) -> Result<ReadResult, Error> {
         let (folders, earlier) = (boxed(folders), earlier.clone());
-        let (beside, memory) = (beside.to_vec(), &self.mirrors.memory);
-        let asked = Arc::new((revision.clone(), folders, beside, earlier));
+        let (extra_folders, memory) = (extra_folders.to_vec(), &self.mirrors.memory);
+        let asked = Arc::new((revision.clone(), folders, extra_folders, earlier));
         loop {
             let (asked, of_job, of_memory) = (asked.clone(), within.clone(), memory.clone());
-            let job = move |state: &mut State| {
-                let (revision, folders, beside, earlier) = &*asked;
+            let job = move |state: &mut RepositoryState| {
+                let (revision, folders, extra_folders, earlier) = &*asked;
                 let begun = clock::now();
                 let (snapshot, fetched) = state.with(revision, by, |repository, commit| {
                     // An error of the ids is reported better by the read.
                     let same = snapshot::ids(repository, commit, earlier).is_ok_and(|ids| ids == *earlier);
                     match same && !earlier.is_empty() {
                         true => Ok(Read::Same),
-                        false if !of_memory.back_now(&of_job.room) => Ok(Read::Waits),
-                        false => snapshot::read(repository, commit, folders, beside, &of_job).map(Read::Anew),
+                        false if !of_memory.back_now(&of_job.memory_limit) => Ok(Read::Waits),
+                        false => snapshot::read(repository, commit, folders, extra_folders, &of_job)
+                            .map(Read::Anew),
                     }
                 })?;
                 let took = clock::since(begun).saturating_sub(fetched.unwrap_or_default());
@@ -109,7 +110,7 @@ impl Repository {
                 Read::Anew(snapshot) => Some(snapshot),
                 // The lock of the repository is released here: a Sync that has memory may need it
                 // before it returns any.
-                Read::Waits if memory.back(&within.room, by).await => continue,
+                Read::Waits if memory.back(&within.memory_limit, by).await => continue,
                 Read::Waits => return Err(Error::NoMemory),
             };
             return Ok(ReadResult { snapshot, fetched, took });
@@ -125,7 +126,7 @@ impl Repository {
     ) -> Result<ObjectIds, Error> {
         let paths = paths.into_iter().map(|path| (path.into(), None)).collect();
         let (revision, need) = (revision.clone(), JobNeed::commit(revision.commit));
-        let read = move |state: &mut State| {
+        let read = move |state: &mut RepositoryState| {
             state.with(&revision, by, |it, commit| snapshot::ids(it, commit, &paths))
         };
         Ok(self.run(need, by, read).await?.0)
@@ -141,7 +142,7 @@ impl Repository {
     ) -> Result<(Option<ObjectHash>, CommitSummary), Error> {
         let paths = ObjectIds::from([(path.into(), None)]);
         let (revision, need) = (revision.clone(), JobNeed::commit(revision.commit));
-        let read = move |state: &mut State| {
+        let read = move |state: &mut RepositoryState| {
             state.with(&revision, by, |it, commit| {
                 let found = snapshot::ids(it, commit, &paths)?;
                 let words = read_summary(it, commit).unwrap_or_default();
@@ -154,8 +155,9 @@ impl Repository {
     /// Returns the author and the subject of `revision`; none if they cannot be read.
     pub async fn commit_summary(&self, revision: &Revision, by: Instant) -> Option<CommitSummary> {
         let (revision, need) = (revision.clone(), JobNeed::commit(revision.commit));
-        let read =
-            move |state: &mut State| state.with(&revision, by, |it, commit| Ok(read_summary(it, commit)));
+        let read = move |state: &mut RepositoryState| {
+            state.with(&revision, by, |it, commit| Ok(read_summary(it, commit)))
+        };
         self.run(need, by, read).await.ok()?.0
     }
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::super::error::Error;
 use super::super::mirror::{FAR, NEAR};
 use super::super::revision::{History, ObjectHash};
-use super::{JobNeed, Place, Repository};
+use super::{FileStore, JobNeed, Repository};
 use moorline_runtime::clock;
 
 impl Repository {
@@ -45,11 +45,11 @@ impl Repository {
             return Ok(known);
         }
         let asked = self.run(JobNeed::Server, by, move |state| match &mut state.place {
-            Place::Mirrored(mirror) => mirror.history((old, new), depths, by),
-            Place::Local(local) => local.history(old, new),
+            FileStore::Mirrored(mirror) => mirror.history((old, new), depths, by),
+            FileStore::Local(local) => local.history(old, new),
             // A registry has no history.
-            Place::Artifacts(_) => Ok(History::Unknown),
-            Place::Unopened(_) => Err(Error::Stopped),
+            FileStore::Artifacts(_) => Ok(History::Unknown),
+            FileStore::Unopened(_) => Err(Error::Stopped),
         });
         let history = asked.await?;
         self.shared.related.lock().unwrap_or_else(PoisonError::into_inner).learn(pair, depths, history);

@@ -13,7 +13,7 @@ use super::super::error::Error;
 use super::super::remote::heard;
 use super::super::revision::Revision;
 use super::super::signature::{SignaturePolicy, TrustedKeys, verify};
-use super::{JobNeed, MirrorFolder, Place, Repository};
+use super::{FileStore, JobNeed, MirrorFolder, Repository};
 use crate::worker_pool::WorkerRequest;
 use moorline_runtime::chance;
 
@@ -38,7 +38,7 @@ impl Repository {
         let tag = revision.tag.filter(|_| signed != SignaturePolicy::Commit);
         let need = JobNeed::Objects(tag.into_iter().chain([revision.commit]).collect());
         self.run(need, by, move |state| {
-            if let (Place::Mirrored(mirror), Some(tag)) = (&mut state.place, tag) {
+            if let (FileStore::Mirrored(mirror), Some(tag)) = (&mut state.place, tag) {
                 mirror.fetch(tag, by)?;
             }
             let verify = |repository: &git2::Repository, _| verify(repository, &revision, signed, &keys);
@@ -65,8 +65,8 @@ impl Repository {
             return Ok(());
         }
         self.run(JobNeed::Server, by, move |state| match &mut state.place {
-            Place::Artifacts(mirror) => search.search(mirror.client(), by),
-            Place::Unopened(_) | Place::Mirrored(_) | Place::Local(_) => Err(Error::Stopped),
+            FileStore::Artifacts(mirror) => search.search(mirror.client(), by),
+            FileStore::Unopened(_) | FileStore::Mirrored(_) | FileStore::Local(_) => Err(Error::Stopped),
         })
         .await
     }

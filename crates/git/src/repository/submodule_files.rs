@@ -29,12 +29,12 @@ impl Repository {
     pub async fn read_with_submodules(
         &self,
         revision: &Revision,
-        (folders, beside): (&[&str], &[Box<str>]),
+        (folders, extra_folders): (&[&str], &[Box<str>]),
         earlier: &ObjectIds,
         within: &ReadLimits,
         by: Instant,
     ) -> Result<ReadResult, Error> {
-        let mut reading = self.read_again(revision, (folders, beside), earlier, within, by).await?;
+        let mut reading = self.read_again(revision, (folders, extra_folders), earlier, within, by).await?;
         if let Some(snapshot) = &mut reading.snapshot {
             let added = self.add_modules(snapshot, within, by).await;
             if let Err(Error::TooMuch { .. }) = added {
@@ -60,7 +60,7 @@ impl Repository {
         let mut files: BTreeMap<Box<str>, TreeEntry> = own(&snapshot.files, "");
         let mut waiting: Vec<PendingSubmodule> = wanted(self, snapshot, "");
         // The filter for manifests needs the whole tree, so all files of a part are read.
-        let all = ReadLimits { room: within.room.clone(), ..ReadLimits::default() };
+        let all = ReadLimits { memory_limit: within.memory_limit.clone(), ..ReadLimits::default() };
         let (mut count, mut size, mut sized) = (0, 0, BTreeSet::new());
         while let Some(PendingSubmodule { place, path, commit, said, from }) = waiting.pop() {
             count += 1;
@@ -97,7 +97,7 @@ impl Repository {
             files.extend(own(&inner.files, &place));
             check_size(&files)?;
         }
-        let files = files.into_iter().collect::<FileTree>().with_memory_limit(within.room.clone());
+        let files = files.into_iter().collect::<FileTree>().with_memory_limit(within.memory_limit.clone());
         snapshot.files = files.with_fetched(snapshot.ids.keys().cloned());
         Ok(())
     }

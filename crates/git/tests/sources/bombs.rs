@@ -174,11 +174,11 @@ async fn who_waits_for_memory_does_not_hold_the_repository() {
     repository.fetch(&revision, within(20_000)).await.unwrap();
     let most = Memory::new(Some(MEMORY)).most_for_work();
     let read = |repository: Repository, revision: Revision| async move {
-        let within_room = ReadLimits { room: MemoryLimit::with_bytes(most), ..ReadLimits::default() };
+        let limits = ReadLimits { memory_limit: MemoryLimit::with_bytes(most), ..ReadLimits::default() };
         let found = repository
-            .read_changed(&revision, (&[""], &[]), &ObjectIds::new(), &within_room, within(60_000))
+            .read_changed(&revision, (&[""], &[]), &ObjectIds::new(), &limits, within(60_000))
             .await;
-        (within_room, found.unwrap())
+        (limits, found.unwrap())
     };
     let first = read(repository.clone(), revision.clone()).await;
     let second = tokio::spawn(read(repository.clone(), revision.clone()));

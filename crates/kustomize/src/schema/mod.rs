@@ -1,7 +1,7 @@
 //! Schemas for merging: lists that merge by keys, and scopes of kinds.
 //!
 //! In: Kubernetes' own kinds (`kubernetes.txt`, made by `tests/kustomize/schema`), or the
-//! definitions of a kustomization's `openapi`. Out: [`Schemas`] with the [`Schema`] of a kind, its
+//! definitions of a kustomization's `openapi`. Out: [`Schemas`] with the [`MergeSchema`] of a kind, its
 //! fields and their items. The version of Kubernetes is the one built into kustomize and not a
 //! newer one: the keys of lists decide the result of a merge, and they have changed since.
 
@@ -36,7 +36,7 @@ pub(crate) enum Scope {
 
 /// Schema of one value: an object, a field, or the items of a list.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Schema<'a> {
+pub(crate) struct MergeSchema<'a> {
     schemas: &'a Schemas,
     shape: &'a Shape,
 }
@@ -69,7 +69,7 @@ impl Schemas {
     }
 
     /// Returns the schema of a kind.
-    pub(crate) fn schema_of(&self, api_version: &str, kind: &str) -> Option<Schema<'_>> {
+    pub(crate) fn schema_of(&self, api_version: &str, kind: &str) -> Option<MergeSchema<'_>> {
         self.resolve(self.kinds.get(&key(api_version, kind))?)
     }
 
@@ -81,13 +81,13 @@ impl Schemas {
     }
 
     /// Follows references between definitions; none for a cycle.
-    fn resolve<'a>(&'a self, mut shape: &'a Shape) -> Option<Schema<'a>> {
+    fn resolve<'a>(&'a self, mut shape: &'a Shape) -> Option<MergeSchema<'a>> {
         for _ in 0..=self.definitions.len() {
             match shape {
                 Shape::Unknown => return None,
                 Shape::Defined(place) => shape = self.definitions.get(*place)?,
                 Shape::Leaf | Shape::Map { .. } | Shape::List { .. } => {
-                    return Some(Schema { schemas: self, shape });
+                    return Some(MergeSchema { schemas: self, shape });
                 }
             }
         }
@@ -95,7 +95,7 @@ impl Schemas {
     }
 }
 
-impl<'a> Schema<'a> {
+impl<'a> MergeSchema<'a> {
     /// Returns the schema of a field.
     pub(crate) fn field(&self, name: &str) -> Option<Self> {
         let Shape::Map { fields, others } = self.shape else { return None };

@@ -10,7 +10,7 @@
 
 use std::collections::HashSet;
 
-use super::super::schema::Schema;
+use super::super::schema::MergeSchema;
 use super::directive::{Directive, take_list_directive};
 use super::nodes::{MergeNode, NodeId};
 use super::{MergeState, Outcome, StrategicMergeError};
@@ -24,7 +24,7 @@ impl<'a> MergeState<'a> {
         &mut self,
         target: Option<NodeId>,
         patch: Option<NodeId>,
-        schema: Schema<'a>,
+        schema: MergeSchema<'a>,
     ) -> Result<Option<NodeId>, StrategicMergeError> {
         let target = match target.filter(|target| !self.nodes.is_null(*target)) {
             // Without an existing list, the directive has no meaning and its marker stays an item.
@@ -77,7 +77,7 @@ impl<'a> MergeState<'a> {
         &mut self,
         target: NodeId,
         patch: Option<NodeId>,
-        schema: Schema<'a>,
+        schema: MergeSchema<'a>,
         keys: &[&str],
         mut all: Vec<Values>,
     ) -> Result<NodeId, StrategicMergeError> {

@@ -20,7 +20,7 @@ use serde_json::Value;
 
 use self::directive::{Directive, take_map_directive};
 use self::nodes::{MergeNode, NodeId, Nodes};
-use super::schema::{Schema, Schemas};
+use super::schema::{MergeSchema, Schemas};
 use moorline_yaml::{self as yaml, Dialect};
 
 /// Most steps of a merge, one for each visited node and each compared item: about a second.
@@ -170,7 +170,7 @@ impl<'a> MergeState<'a> {
         &mut self,
         target: Option<NodeId>,
         patch: Option<NodeId>,
-        schema: Option<Schema<'a>>,
+        schema: Option<MergeSchema<'a>>,
     ) -> Result<Option<Outcome>, StrategicMergeError> {
         self.step(1)?;
         // An embedded object is recognized wherever the path has no schema.
@@ -185,7 +185,7 @@ impl<'a> MergeState<'a> {
         }
         match old.or(new).map(|id| self.nodes.get(id)) {
             None | Some(MergeNode::Null | MergeNode::Map(_)) => self.map(target, patch, schema),
-            Some(MergeNode::List(_)) => match schema.filter(Schema::is_keyed_list) {
+            Some(MergeNode::List(_)) => match schema.filter(MergeSchema::is_keyed_list) {
                 Some(schema) => Ok(self.keyed_list(target, patch, schema)?.map(Outcome::Is)),
                 None => Ok(self.replaced_whole(target, patch)),
             },
@@ -202,7 +202,7 @@ impl<'a> MergeState<'a> {
         &mut self,
         target: Option<NodeId>,
         patch: Option<NodeId>,
-        schema: Option<Schema<'a>>,
+        schema: Option<MergeSchema<'a>>,
     ) -> Result<Option<Outcome>, StrategicMergeError> {
         let target = match target {
             Some(target) if !self.nodes.is_null(target) => {
@@ -305,7 +305,7 @@ impl<'a> MergeState<'a> {
     }
 
     /// Returns the schema of a map that contains apiVersion and kind.
-    fn kind(&self, id: NodeId) -> Option<Schema<'a>> {
+    fn kind(&self, id: NodeId) -> Option<MergeSchema<'a>> {
         let word = |name| {
             let field = self.nodes.field(id, name).filter(|field| !self.nodes.is_empty(*field))?;
             Some(self.nodes.text(field)).filter(|text| !text.is_empty())

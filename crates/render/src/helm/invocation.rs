@@ -53,7 +53,7 @@ pub struct Invocation {
     /// Paths of the repository on which the run depends, if that is not the whole folder.
     pub(crate) input_paths: Option<BTreeSet<String>>,
     /// Memory limit of the run and of everything that is made of its output.
-    pub room: MemoryLimit,
+    pub memory_limit: MemoryLimit,
 }
 
 /// Values for the standard input of a run, which cannot be formatted.
@@ -136,7 +136,7 @@ impl Invocation {
             contains_secret,
             ciphertext,
             input_paths: None,
-            room: MemoryLimit::default(),
+            memory_limit: MemoryLimit::default(),
         })
     }
 
@@ -185,7 +185,7 @@ impl Invocation {
             contains_secret,
             ciphertext,
             input_paths: None,
-            room: tree.memory_limit().clone(),
+            memory_limit: tree.memory_limit().clone(),
         }
     }
 

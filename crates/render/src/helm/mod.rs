@@ -129,7 +129,7 @@ pub fn invocation(
     let around = tree.resolve(&options.path)?;
     let files = crate::helm::values_files::read(tree, &around, &options.helm.values_files)?;
     let mut run = Invocation::new(chart, files, &options.helm, server)?;
-    run.room = tree.memory_limit().clone();
+    run.memory_limit = tree.memory_limit().clone();
     // A run for a published chart depends on its values files only.
     run.input_paths =
         options.helm.chart.is_some().then(|| crate::helm::values_files::values_paths(tree, &around, options));

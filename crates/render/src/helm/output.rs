@@ -36,7 +36,7 @@ pub(crate) fn parse_output(
     variables: Option<&Variables>,
 ) -> (Findings<PackedObject>, FileTree) {
     let mut found = Findings::default();
-    if let Err(no_room) = run.room.reserve(yaml::estimate_file(&output)) {
+    if let Err(no_room) = run.memory_limit.reserve(yaml::estimate_file(&output)) {
         found.problems.push(no_room.into());
         return (found, FileTree::default());
     }
@@ -47,7 +47,7 @@ pub(crate) fn parse_output(
     }
     let sources = template_sources(run, &output);
     let contains_secret = run.contains_secret();
-    match documents::read_parts(&output, |line| sources.template_at(line), &run.room) {
+    match documents::read_parts(&output, |line| sources.template_at(line), &run.memory_limit) {
         Err(problem) if run.contains_secret() => found.problems.push(problem.redacted()),
         Err(problem) => found.problems.push(problem),
         Ok(FileContent::NoManifests) => {}
@@ -58,7 +58,7 @@ pub(crate) fn parse_output(
                     if run.test_hooks {
                         run_tests_after_sync(&mut manifest.body);
                     }
-                    object_of((manifest, contains_secret), &output, variables, &run.room)
+                    object_of((manifest, contains_secret), &output, variables, &run.memory_limit)
                 });
                 match made {
                     Ok(object) => found.objects.push(object),
@@ -78,7 +78,7 @@ pub(crate) fn parse_output(
     }
     let files = sources.names().map(|name| normalise("", name).unwrap_or_default());
     let tree: FileTree = files.map(|name| (name, TreeEntry::File(output.clone()))).collect();
-    (found, tree.with_memory_limit(run.room.clone()))
+    (found, tree.with_memory_limit(run.memory_limit.clone()))
 }
 
 /// True if an output has a value that SOPS encrypted.

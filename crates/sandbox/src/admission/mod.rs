@@ -19,7 +19,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::convert;
-use super::state::State;
+use super::state::ServerState;
 use super::store::Key;
 use super::write::RequestTarget;
 use crate::resource_registry::{Resource, storage_key};
@@ -54,7 +54,7 @@ impl Admission<'_> {
     }
 }
 
-impl State {
+impl ServerState {
     /// Lets the webhooks admit an object; null for a deletion.
     pub(crate) fn call_admission_webhooks(
         &mut self,

@@ -7,12 +7,12 @@
 
 use serde_json::Value;
 
-use crate::state::State;
+use crate::state::ServerState;
 use crate::store::Key;
 use crate::write::{DeleteOptions, FOREGROUND, ORPHAN, RequestTarget};
 
 /// Deletes dependents whose owners no longer exist.
-pub(super) fn collect(state: &mut State) {
+pub(super) fn collect(state: &mut ServerState) {
     while let Some(uid) = state.collectable_owners.pop() {
         for (home, key) in state.dependents(&uid) {
             if let Some(target) = stored_target(state, &home, key)
@@ -30,7 +30,7 @@ pub(super) fn collect(state: &mut State) {
 }
 
 /// True if none of its owners exists.
-fn is_ownerless(state: &State, target: &RequestTarget) -> bool {
+fn is_ownerless(state: &ServerState, target: &RequestTarget) -> bool {
     let Some(stored) = state.store.get(&target.resource.storage_key, &target.key) else { return false };
     let body = stored.body();
     let owners = body["metadata"]["ownerReferences"].as_array().cloned().unwrap_or_default();
@@ -45,7 +45,7 @@ fn is_ownerless(state: &State, target: &RequestTarget) -> bool {
 }
 
 /// Continues the deletion of an owner whose dependents must be deleted or orphaned first.
-fn leave(state: &mut State, target: &RequestTarget) {
+fn leave(state: &mut ServerState, target: &RequestTarget) {
     let Some(stored) = state.store.get(&target.resource.storage_key, &target.key).cloned() else { return };
     let body = stored.body();
     let held: Vec<&str> =
@@ -75,7 +75,7 @@ fn leave(state: &mut State, target: &RequestTarget) {
     }
 }
 
-fn disown(state: &mut State, target: &RequestTarget, owner: &str) {
+fn disown(state: &mut ServerState, target: &RequestTarget, owner: &str) {
     let Some(before) = state.store.get(&target.resource.storage_key, &target.key).map(|stored| stored.body())
     else {
         return;
@@ -92,7 +92,7 @@ fn disown(state: &mut State, target: &RequestTarget, owner: &str) {
     let _ = state.write_as("kube-controller-manager", target, &before, body);
 }
 
-fn release(state: &mut State, target: &RequestTarget, mut body: Value, finalizer: &str) {
+fn release(state: &mut ServerState, target: &RequestTarget, mut body: Value, finalizer: &str) {
     if let Some(finalizers) = body["metadata"]["finalizers"].as_array_mut() {
         finalizers.retain(|one| one != finalizer);
     }
@@ -100,7 +100,7 @@ fn release(state: &mut State, target: &RequestTarget, mut body: Value, finalizer
 }
 
 /// Returns a stored object as a target, in the version in which it is stored.
-pub(crate) fn stored_target(state: &State, home: &str, key: Key) -> Option<RequestTarget> {
+pub(crate) fn stored_target(state: &ServerState, home: &str, key: Key) -> Option<RequestTarget> {
     let resource = state.registry.iter().find(|resource| &*resource.storage_key == home)?.clone();
     let own = state.store.get(home, &key).and_then(|stored| {
         (0..resource.versions.len()).find(|at| resource.api_version(*at) == stored.api_version())

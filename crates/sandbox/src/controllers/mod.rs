@@ -12,14 +12,14 @@ mod workloads;
 use std::sync::{Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use super::state::State;
+use super::state::ServerState;
 pub(crate) use garbage_collector::stored_target;
 
 /// Time after which workloads become ready; never if `None`.
 pub(crate) type Readiness = Option<Duration>;
 
 /// Runs the controllers until the server is gone.
-pub(crate) async fn run(state: Weak<Mutex<State>>, readiness: Readiness) {
+pub(crate) async fn run(state: Weak<Mutex<ServerState>>, readiness: Readiness) {
     let Some(mut chores) = state.upgrade().map(|state| lock(&state).pending_work.subscribe()) else { return };
     let mut workloads = readiness.map(workloads::Workloads::new);
     loop {
@@ -44,6 +44,6 @@ pub(crate) async fn run(state: Weak<Mutex<State>>, readiness: Readiness) {
     }
 }
 
-fn lock(state: &Mutex<State>) -> std::sync::MutexGuard<'_, State> {
+fn lock(state: &Mutex<ServerState>) -> std::sync::MutexGuard<'_, ServerState> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }

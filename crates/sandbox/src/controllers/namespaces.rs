@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 
 use super::garbage_collector::stored_target;
 use crate::resource_registry::storage_key;
-use crate::state::State;
+use crate::state::ServerState;
 use crate::store::Key;
 use crate::write::{CLEANUP, DeleteOptions};
 
 /// Continues every deletion that has begun.
-pub(super) fn end(state: &mut State) {
+pub(super) fn end(state: &mut ServerState) {
     let ending = std::mem::take(&mut state.deleting_containers);
     for (home, key) in ending {
         let Some(body) = state.store.get(&home, &key).map(|stored| stored.body()) else { continue };
@@ -44,7 +44,7 @@ fn released(home: &str, mut body: Value) -> Value {
 }
 
 /// Deletes the objects of a namespace; true if none is left.
-fn empty_namespace(state: &mut State, namespace: &str) -> bool {
+fn empty_namespace(state: &mut ServerState, namespace: &str) -> bool {
     let mut left = false;
     for home in state.store.resources() {
         let keys: Vec<Key> =
@@ -55,14 +55,14 @@ fn empty_namespace(state: &mut State, namespace: &str) -> bool {
 }
 
 /// Deletes the objects of a definition; true if none is left.
-fn empty_definition(state: &mut State, name: &str) -> bool {
+fn empty_definition(state: &mut ServerState, name: &str) -> bool {
     let Some((plural, group)) = name.split_once('.') else { return true };
     let home = storage_key(group, plural);
     let keys: Vec<Key> = state.store.all(&home, None).map(|stored| stored.key.clone()).collect();
     !empty(state, &home, keys)
 }
 
-fn empty(state: &mut State, home: &Arc<str>, keys: Vec<Key>) -> bool {
+fn empty(state: &mut ServerState, home: &Arc<str>, keys: Vec<Key>) -> bool {
     let mut left = false;
     for key in keys {
         let Some(target) = stored_target(state, home, key) else { continue };

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::garbage_collector::stored_target;
-use crate::state::State;
+use crate::state::ServerState;
 use crate::store::{Key, StoredObject};
 
 const HOMES: [&str; 4] = ["apps/deployments", "apps/statefulsets", "apps/daemonsets", "batch/jobs"];
@@ -31,7 +31,7 @@ impl Workloads {
     }
 
     /// Writes the statuses that are due; returns the time of the next one.
-    pub(super) fn work(&mut self, state: &mut State) -> Option<Instant> {
+    pub(super) fn work(&mut self, state: &mut ServerState) -> Option<Instant> {
         for home in HOMES {
             for stored in self.news(state, home) {
                 self.begin(state, home, &stored);
@@ -48,7 +48,7 @@ impl Workloads {
         self.due.values().map(|(_, at)| *at).min()
     }
 
-    fn news(&self, state: &State, home: &str) -> Vec<std::sync::Arc<StoredObject>> {
+    fn news(&self, state: &ServerState, home: &str) -> Vec<std::sync::Arc<StoredObject>> {
         match state.store.changes(home, self.seen) {
             Ok(changes) => {
                 changes.filter(|change| !change.deleted).map(|change| change.new.clone()).collect()
@@ -57,7 +57,7 @@ impl Workloads {
         }
     }
 
-    fn begin(&mut self, state: &mut State, home: &'static str, stored: &StoredObject) {
+    fn begin(&mut self, state: &mut ServerState, home: &'static str, stored: &StoredObject) {
         let body = stored.body();
         let generation = body["metadata"]["generation"].as_i64().unwrap_or_default();
         let place = (home, stored.key.clone());
@@ -84,7 +84,7 @@ fn is_ready(body: &Value) -> bool {
     }
 }
 
-fn write(state: &mut State, home: &'static str, key: Key, ready: bool) {
+fn write(state: &mut ServerState, home: &'static str, key: Key, ready: bool) {
     let Some(target) = stored_target(state, home, key) else { return };
     let Some(stored) = state.store.get(home, &target.key) else { return };
     let (body, now) = (stored.body(), state.clock.text());

@@ -11,10 +11,10 @@ use super::{RequestTarget, SERVER_METADATA, copy_server_metadata};
 use crate::admission::Admission;
 use crate::kinds;
 use crate::request::ApiRequest;
-use crate::state::State;
+use crate::state::ServerState;
 use crate::status_error::StatusError;
 
-impl State {
+impl ServerState {
     /// Lets webhooks admit an object before it is stored; returns their warnings.
     pub(super) fn admit_object(
         &mut self,

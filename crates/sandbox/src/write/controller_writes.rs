@@ -8,10 +8,10 @@ use serde_json::Value;
 use super::RequestTarget;
 use crate::managed_fields;
 use crate::managed_fields::{InVersion, Writer};
-use crate::state::State;
+use crate::state::ServerState;
 use crate::status_error::StatusError;
 
-impl State {
+impl ServerState {
     /// Writes an object in the name of a controller.
     pub(crate) fn write_as(
         &mut self,

@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 use super::{Draft, RequestTarget, WriteResult};
 use crate::request::ApiRequest;
 use crate::resource_registry::storage_key;
-use crate::state::State;
+use crate::state::ServerState;
 use crate::status_error::StatusError;
 use crate::store::Key;
 
-impl State {
+impl ServerState {
     /// Creates an object.
     pub(crate) fn create(
         &mut self,

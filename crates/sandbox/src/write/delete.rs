@@ -10,7 +10,7 @@ use super::RequestTarget;
 use crate::admission::Admission;
 use crate::request::{ApiRequest, Endpoint};
 use crate::response::ApiResponse;
-use crate::state::State;
+use crate::state::ServerState;
 use crate::status_error::{ErrorSubject, StatusError};
 
 /// Options of a deletion.
@@ -65,7 +65,7 @@ impl DeleteOptions {
     }
 }
 
-impl State {
+impl ServerState {
     /// Deletes an object, or marks it for deletion if finalizers keep it.
     pub(crate) fn delete(
         &mut self,

@@ -12,12 +12,12 @@ use crate::managed_fields;
 use crate::managed_fields::{ApplyError, InVersion, Writer};
 use crate::request::ApiRequest;
 use crate::resource_registry::Origin;
-use crate::state::State;
+use crate::state::ServerState;
 use crate::status_error::StatusError;
 
 /// Updates `managedFields` of `new`.
 pub(super) fn record_managers(
-    state: &State,
+    state: &ServerState,
     target: &RequestTarget,
     ask: &ApiRequest,
     old: Option<&Value>,
@@ -31,7 +31,7 @@ pub(super) fn record_managers(
 
 /// Applies a configuration to the live object.
 pub(super) fn apply_config(
-    state: &State,
+    state: &ServerState,
     target: &RequestTarget,
     ask: &ApiRequest,
     live: Option<&Value>,

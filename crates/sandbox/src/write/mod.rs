@@ -20,7 +20,7 @@ use serde_json::{Map, Value, json};
 
 use super::convert;
 use super::kinds;
-use super::state::State;
+use super::state::ServerState;
 use super::store::{Key, StoredObject};
 use crate::object_validation;
 use crate::request::{ApiRequest, ObjectPath};
@@ -93,7 +93,7 @@ impl WriteResult {
     }
 }
 
-impl State {
+impl ServerState {
     /// Returns the live object in the version of the target.
     pub(crate) fn live(
         &self,

@@ -10,13 +10,13 @@ use super::update::same_version;
 use super::{Draft, RequestTarget, WriteResult};
 use crate::patch;
 use crate::request::ApiRequest;
-use crate::state::State;
+use crate::state::ServerState;
 use crate::status_error::{ErrorSubject, StatusError};
 
 const FORMS: &str = "application/json-patch+json, application/merge-patch+json, \
     application/strategic-merge-patch+json, application/apply-patch+yaml, application/apply-patch+cbor";
 
-impl State {
+impl ServerState {
     /// Patches an object.
     pub(crate) fn patch(
         &mut self,
@@ -84,7 +84,7 @@ impl State {
     }
 }
 
-impl State {
+impl ServerState {
     /// Returns the error for an apply in another version.
     fn other_version(&self, version: &str, config: &Value, expected: &str) -> String {
         let (group, name) = version.split_once('/').unwrap_or(("", version));

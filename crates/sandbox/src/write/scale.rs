@@ -9,10 +9,10 @@ use super::{Draft, RequestTarget, WriteResult, patch};
 use crate::managed_fields;
 use crate::request::ApiRequest;
 use crate::resource_registry::Scale;
-use crate::state::State;
+use crate::state::ServerState;
 use crate::status_error::StatusError;
 
-impl State {
+impl ServerState {
     /// Returns the `Scale` of an object.
     pub(crate) fn scale(&self, target: &RequestTarget) -> Result<Value, StatusError> {
         let (_, live) = self.require_live(target)?;

@@ -8,10 +8,10 @@ use serde_json::Value;
 use super::{Draft, RequestTarget, WriteResult};
 use crate::kinds;
 use crate::request::ApiRequest;
-use crate::state::State;
+use crate::state::ServerState;
 use crate::status_error::{ErrorSubject, StatusError};
 
-impl State {
+impl ServerState {
     /// Replaces an object.
     pub(crate) fn update(
         &mut self,
