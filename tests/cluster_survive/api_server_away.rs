@@ -54,9 +54,12 @@ fn assert_runs(daemon: &mut Daemon) {
     assert!(ended.is_none(), "the daemon has ended: {}", daemon.log());
 }
 
-async fn lease_is(scene: &Scene, name: &str, patch: Value) {
+async fn lease_is(scene: &Scene, patch: Value) {
     let leases = Api::<Lease>::namespaced(scene.admin.clone(), &scene.namespace);
-    leases.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.expect("a patch of the Lease");
+    leases
+        .patch(&scene.lease_name(), &PatchParams::default(), &Patch::Merge(patch))
+        .await
+        .expect("a patch of the Lease");
 }
 
 async fn edit(scene: &Scene, name: &str) {
@@ -66,7 +69,7 @@ async fn edit(scene: &Scene, name: &str) {
 
 #[tokio::test]
 async fn the_same_process_goes_on_after_a_minute_without_an_api_server() {
-    let Some(scene) = Scene::new("away").await else { return };
+    let Some(scene) = Scene::beside("away").await else { return };
     let commit = scene.push(&many(20, "one"));
     let mut daemon = scene.daemon_with(&[]);
     scene.sync("shop", json!({})).await;
@@ -96,7 +99,7 @@ async fn the_same_process_goes_on_after_a_minute_without_an_api_server() {
 
 #[tokio::test]
 async fn a_daemon_that_lost_its_lease_to_another_stands_by_and_goes_on_later() {
-    let Some(scene) = Scene::new("taken").await else { return };
+    let Some(scene) = Scene::beside("taken").await else { return };
     let commit = scene.push(&many(6, "one"));
     let mut daemon = scene.daemon_with(&SHORT);
     scene.sync("shop", json!({})).await;
@@ -107,7 +110,6 @@ async fn a_daemon_that_lost_its_lease_to_another_stands_by_and_goes_on_later() {
     // Another holder for as long as it is not cleared: its term lasts an hour.
     lease_is(
         &scene,
-        "moorline",
         json!({"spec": {"holderIdentity": "another", "leaseDurationSeconds": 3600, "leaseTransitions": 9}}),
     )
     .await;
@@ -120,7 +122,7 @@ async fn a_daemon_that_lost_its_lease_to_another_stands_by_and_goes_on_later() {
     assert_eq!(scene.values().await["a-1"], "by hand");
     assert_runs(&mut daemon);
 
-    lease_is(&scene, "moorline", json!({"spec": {"holderIdentity": ""}})).await;
+    lease_is(&scene, json!({"spec": {"holderIdentity": ""}})).await;
     scene.until_values(&many(6, "one"), "the edit is repaired in the next term").await;
     scene.until_ready("shop", &commit).await;
     settle(&scene).await;
@@ -133,7 +135,7 @@ async fn a_daemon_that_lost_its_lease_to_another_stands_by_and_goes_on_later() {
 
 #[tokio::test]
 async fn a_run_of_one_repository_goes_on_as_well() {
-    let Some(scene) = Scene::new("away-alone").await else { return };
+    let Some(scene) = Scene::beside("away-alone").await else { return };
     scene.push(&many(6, "one"));
     let url = scene.git.url("repository.git");
     let arguments = ["--url", &url, "--name", "alone", "--interval", "1"];
@@ -161,7 +163,7 @@ async fn a_run_of_one_repository_goes_on_as_well() {
 /// end.
 #[tokio::test]
 async fn watches_come_back_soon_where_a_load_balancer_answers_for_the_api_server() {
-    let Some(scene) = Scene::new("away-behind").await else { return };
+    let Some(scene) = Scene::beside("away-behind").await else { return };
     let commit = scene.push(&many(6, "one"));
     let mut daemon = scene.daemon_with(&SHORT);
     scene.sync("shop", json!({})).await;

@@ -13,7 +13,7 @@ use moorline_test_support::scene::{QUIET_TIME, Scene, many};
 
 /// Syncs some objects, then changes, creates and prunes some, while the first writes meet each fate in turn.
 async fn writes_meet(fates: &[Fate]) {
-    let Some(scene) = Scene::new("faults").await else { return };
+    let Some(scene) = Scene::beside("faults").await else { return };
     let all = many(6, "first");
     let commit = scene.push(&all);
     scene.proxy.first(4, RecordedRequest::writes_object, fates[0]);
@@ -54,7 +54,7 @@ async fn writes_and_their_replies_are_lost() {
 #[tokio::test]
 async fn whatever_is_asked_beside_the_objects_fails_at_first() {
     for fate in [Fate::Answer(500, None), Fate::Answer(429, Some(1)), Fate::LoseReply, Fate::Drop] {
-        let Some(scene) = Scene::new("beside").await else { return };
+        let Some(scene) = Scene::beside("beside").await else { return };
         let commit = scene.push(&many(3, "one"));
         // One in two, so that what needs several requests gets on in the end.
         let mut at = 0;
@@ -78,7 +78,7 @@ async fn whatever_is_asked_beside_the_objects_fails_at_first() {
 
 #[tokio::test]
 async fn watches_that_are_cut_go_on_where_they_were() {
-    let Some(scene) = Scene::new("watches").await else { return };
+    let Some(scene) = Scene::beside("watches").await else { return };
     let commit = scene.push(&many(3, "one"));
     let _daemon = scene.daemon();
     scene.sync("shop", json!({})).await;
@@ -107,7 +107,7 @@ async fn watches_that_are_cut_go_on_where_they_were() {
 #[tokio::test]
 async fn a_server_that_cannot_stream_what_is_there_is_asked_for_it_in_pages() {
     for status in [422, 400] {
-        let Some(scene) = Scene::new("unstreamed").await else { return };
+        let Some(scene) = Scene::beside("unstreamed").await else { return };
         let streams = |asked: &RecordedRequest| asked.query.contains("sendInitialEvents");
         scene.proxy.rule(move |asked| if streams(asked) { Fate::Answer(status, None) } else { Fate::Pass });
         let commit = scene.push(&many(3, "one"));
@@ -144,7 +144,7 @@ async fn a_server_that_cannot_stream_what_is_there_is_asked_for_it_in_pages() {
 
 #[tokio::test]
 async fn a_git_server_that_is_down_is_waited_for() {
-    let Some(scene) = Scene::new("git").await else { return };
+    let Some(scene) = Scene::beside("git").await else { return };
     let first = scene.push(&many(2, "one"));
     let down = |scene: &Scene| scene.git.rule(|_| Reply::Raw(503, "", b"gone fishing".to_vec()));
     down(&scene);
@@ -178,7 +178,7 @@ async fn a_git_server_that_is_down_is_waited_for() {
 
 #[tokio::test]
 async fn a_sync_that_is_edited_while_it_runs_ends_as_it_says_last() {
-    let Some(scene) = Scene::new("edited").await else { return };
+    let Some(scene) = Scene::beside("edited").await else { return };
     let old: Vec<_> = many(8, "old").into_iter().map(|(path, text)| (format!("old/{path}"), text)).collect();
     let new: Vec<_> = many(5, "new").into_iter().map(|(path, text)| (format!("new/{path}"), text)).collect();
     let commit = scene.push(&[old, new.clone()].concat());
@@ -200,7 +200,7 @@ async fn a_sync_that_is_edited_while_it_runs_ends_as_it_says_last() {
 
 #[tokio::test]
 async fn what_cannot_be_verified_after_a_start_is_tried_with_pauses() {
-    let Some(scene) = Scene::new("verify").await else { return };
+    let Some(scene) = Scene::beside("verify").await else { return };
     let commit = scene.push(&many(3, "one"));
     let daemon = scene.daemon();
     scene.sync("shop", json!({})).await;
@@ -259,7 +259,7 @@ async fn assert_each_is_asked_about_once(scene: &Scene) {
 /// Another release may make something else of what is applied: each object is applied once more, and that is all.
 #[tokio::test]
 async fn a_server_that_is_upgraded_is_asked_about_each_object_once() {
-    let Some(scene) = Scene::new("upgraded").await else { return };
+    let Some(scene) = Scene::beside("upgraded").await else { return };
     let commit = scene.push(&many(3, "one"));
     let _daemon = scene.daemon();
     scene.sync("shop", json!({})).await;
@@ -273,7 +273,7 @@ async fn a_server_that_is_upgraded_is_asked_about_each_object_once() {
 
 #[tokio::test]
 async fn a_run_without_a_sync_notices_an_upgrade_as_well() {
-    let Some(scene) = Scene::new("upgraded-run").await else { return };
+    let Some(scene) = Scene::beside("upgraded-run").await else { return };
     scene.push(&many(3, "one"));
     let url = scene.git.url("repository.git");
     let _daemon = scene.daemon_with(&["--url", &url, "--leader-election=false"]);
@@ -287,7 +287,7 @@ async fn a_run_without_a_sync_notices_an_upgrade_as_well() {
 /// The object that a reconcile waits for before it writes is given up for a newer commit.
 #[tokio::test]
 async fn a_newer_commit_does_not_wait_for_what_an_older_one_waits_for() {
-    let Some(scene) = Scene::new("newer").await else { return };
+    let Some(scene) = Scene::beside("newer").await else { return };
     let secret = r#"{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "slow"}}"#;
     let commit = scene.push(&many(2, "one"));
     let _daemon = scene.daemon();
@@ -318,7 +318,7 @@ async fn a_newer_commit_does_not_wait_for_what_an_older_one_waits_for() {
 /// A daemon that is asked to end waits for nobody who does not answer.
 #[tokio::test]
 async fn a_daemon_ends_in_time_while_its_writes_are_not_answered() {
-    let Some(scene) = Scene::new("ends").await else { return };
+    let Some(scene) = Scene::beside("ends").await else { return };
     scene.proxy.rule(|asked| if asked.writes() { Fate::Delay(Duration::from_secs(60)) } else { Fate::Pass });
     scene.push(&many(40, "one"));
     let url = scene.git.url("repository.git");

@@ -76,7 +76,7 @@ type Point = (usize, fn(&RecordedRequest) -> bool, Fate);
 
 #[tokio::test]
 async fn a_daemon_killed_at_any_request_is_followed_by_one_that_converges() {
-    let Some(scene) = Scene::new("kills").await else { return };
+    let Some(scene) = Scene::beside("kills").await else { return };
     foreign(&scene).await;
     let others = |all: BTreeMap<String, (String, String)>| -> BTreeMap<_, _> {
         all.into_iter().filter(|(name, _)| FOREIGN.contains(&name.as_str())).collect()
@@ -127,7 +127,7 @@ async fn a_daemon_killed_at_any_request_is_followed_by_one_that_converges() {
 /// as one that dies before the next.
 #[tokio::test]
 async fn a_daemon_is_killed_after_each_write_of_a_sync_and_of_a_prune() {
-    let Some(scene) = Scene::new("each").await else { return };
+    let Some(scene) = Scene::beside("each").await else { return };
     foreign(&scene).await;
     let commit = scene.push(&many(3, "first"));
     scene.sync("shop", json!({})).await;
@@ -273,7 +273,7 @@ async fn passes_once_more(scene: &Scene, seed: u64, before: &Value) {
 
 #[tokio::test]
 async fn a_second_pass_changes_nothing_and_asks_nothing() {
-    let Some(scene) = Scene::new("random").await else { return };
+    let Some(scene) = Scene::beside("random").await else { return };
     scene.push(&[("README.md".to_owned(), "nothing yet".to_owned())]);
     // No look at the repository but at the start and when it is asked for: one more would be one more write of the status.
     scene.sync("shop", json!({"interval": "1h", "prune": {"budget": {"count": 1000}}})).await;
@@ -310,7 +310,7 @@ async fn a_second_pass_changes_nothing_and_asks_nothing() {
 
 #[tokio::test]
 async fn a_leader_that_was_stopped_writes_nothing_after_another_took_over() {
-    let Some(scene) = Scene::new("leader").await else { return };
+    let Some(scene) = Scene::beside("leader").await else { return };
     let terms = ["--lease-duration", "4s", "--lease-renew-deadline", "2s", "--lease-retry-period", "300ms"];
     let commit = scene.push(&many(6, "one"));
     // It stops in the middle of its first sync, with writes that wait for their turn.

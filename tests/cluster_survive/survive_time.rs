@@ -35,12 +35,12 @@ fn writes(proxy: &FaultProxy) -> Vec<String> {
 
 async fn lease(scene: &Scene) -> k8s_openapi::api::coordination::v1::LeaseSpec {
     let leases: Api<Lease> = Api::namespaced(scene.admin.clone(), &scene.namespace);
-    leases.get("moorline").await.unwrap().spec.unwrap()
+    leases.get(&scene.lease_name()).await.unwrap().spec.unwrap()
 }
 
 #[tokio::test]
 async fn the_clock_of_the_leader_jumps() {
-    let Some(scene) = Scene::new("clock").await else { return };
+    let Some(scene) = Scene::beside("clock").await else { return };
     let commit = scene.push(&many(3, "one"));
     let (library, shift) = (shifted_clock(scene.root.path()), scene.root.path().join("shift"));
     let variables = [("LD_PRELOAD", &*library), ("TEST_CLOCK_SHIFT", &*shift)];
@@ -97,7 +97,7 @@ async fn token(scene: &Scene, secret: &str) -> String {
 }
 
 /// A daemon that has its rights by a ServiceAccount, and its token from a file.
-async fn daemon_with_token(scene: &Scene, file: &Path) -> Daemon {
+async fn daemon_with_token(scene: &Scene, file: &Path, variables: &[(&str, &Path)]) -> Daemon {
     let rights = json!({
         "metadata": {"name": format!("{}-daemon", scene.namespace)},
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
@@ -121,7 +121,8 @@ async fn daemon_with_token(scene: &Scene, file: &Path) -> Daemon {
     let folder = scene.root.path().join("daemon");
     std::fs::create_dir_all(&folder).unwrap();
     let arguments = ["--namespace", &scene.namespace, "--leader-election=false", "--retry-base", "100ms"];
-    Daemon::with_kubeconfig(&scene.plane.reaper, &config.to_string(), &folder, &arguments)
+    let arguments = [&arguments[..], &scene.instance_arguments()].concat();
+    Daemon::with_environment(&scene.plane.reaper, &config.to_string(), &folder, &arguments, variables)
 }
 
 /// Puts a file in the place of another, as the kubelet does.
@@ -133,11 +134,13 @@ fn replace(file: &Path, text: &str) {
 
 #[tokio::test]
 async fn the_token_of_the_daemon_is_replaced() {
-    let Some(scene) = Scene::new("token").await else { return };
+    let Some(scene) = Scene::beside("token").await else { return };
     let commit = scene.push(&many(3, "one"));
     let file = scene.root.path().join("token");
     let mark = AuditMark::set(&scene.plane).await;
-    let _daemon = daemon_with_token(&scene, &file).await;
+    let (library, shift) = (shifted_clock(scene.root.path()), scene.root.path().join("shift"));
+    let variables = [("LD_PRELOAD", &*library), ("TEST_CLOCK_SHIFT", &*shift)];
+    let _daemon = daemon_with_token(&scene, &file, &variables).await;
     scene.sync("shop", json!({})).await;
     scene.until_ready("shop", &commit).await;
     let user = format!("system:serviceaccount:{}:daemon", scene.namespace);
@@ -148,7 +151,8 @@ async fn the_token_of_the_daemon_is_replaced() {
     let first = newest().await;
     assert!(first.starts_with("JTI="), "{first}");
     replace(&file, &token(&scene, "second").await);
-    // The library reads the file again when 50 seconds have passed. Each nudge is answered in the status.
+    // The library reads the file again when 50 seconds have passed by its clock. Each nudge is answered in the status.
+    std::fs::write(&shift, "60").unwrap();
     let mut at = 0;
     until("requests are made with the new token", async || {
         at += 1;

@@ -170,13 +170,14 @@ impl PlaneGuard {
         self.plane
     }
 
-    fn new(plane: &'static ControlPlane) -> Self {
+    fn new(plane: &'static ControlPlane, beside: bool) -> Self {
         static IS_USED: AtomicBool = AtomicBool::new(false);
-        let turn = Turn::take();
+        let turn = Turn::take(beside);
         if turn.is_first() && IS_USED.swap(true, Ordering::Relaxed) {
             let swept = on_its_own_runtime(async || sweep(plane).await);
             swept.unwrap_or_else(|why| panic!("the control plane is not clean: {why}"));
         }
+        turn.begin();
         Self { plane, _turn: turn }
     }
 }
@@ -204,13 +205,23 @@ impl Drop for PlaneGuard {
 /// noticed there. With `MOORLINE_TEST_PLANE=sandbox` it is the sandbox, and `None` for tests that
 /// the sandbox cannot run; with `MOORLINE_TEST_PLANE=none` it is `None`.
 pub fn shared() -> Option<PlaneGuard> {
+    with_turn(false)
+}
+
+/// Same as [`shared`], for a test that others may run beside: `turn.rs` says what it must leave
+/// alone.
+pub fn shared_beside() -> Option<PlaneGuard> {
+    with_turn(true)
+}
+
+fn with_turn(beside: bool) -> Option<PlaneGuard> {
     static SHARED_PLANE: OnceLock<SharedPlane> = OnceLock::new();
     if let Some(why) = sandbox_plane::skip_reason(&running_test()) {
         let _ = writeln!(std::io::stderr(), "skipped {} on the sandbox: {why}", running_test());
         return None;
     }
     match SHARED_PLANE.get_or_init(SharedPlane::reach) {
-        SharedPlane::Running(plane) => Some(PlaneGuard::new(plane)),
+        SharedPlane::Running(plane) => Some(PlaneGuard::new(plane, beside)),
         SharedPlane::Failed(why) => panic!("{why}"),
         SharedPlane::LeftOut => {
             let _ = writeln!(std::io::stderr(), "skipped {}: MOORLINE_TEST_PLANE=none", running_test());

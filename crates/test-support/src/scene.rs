@@ -15,7 +15,9 @@ use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch
 use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
 
-use super::control_plane::{PlaneGuard, shared};
+use moorline_api::INSTANCE_LABEL;
+
+use super::control_plane::{PlaneGuard, shared, shared_beside};
 use super::credentials::{ADMIN, MOORLINE};
 use super::daemon::{Daemon, install, until};
 use super::fault_proxy::{FaultProxy, RecordedRequest};
@@ -32,6 +34,8 @@ pub struct Scene {
     pub git: GitServer,
     pub root: tempfile::TempDir,
     pub plane: PlaneGuard,
+    /// Instance of its daemons and Syncs, if other scenes may run beside it.
+    pub instance: Option<String>,
 }
 
 /// A ConfigMap as in Git.
@@ -59,10 +63,21 @@ pub fn many(count: usize, value: &str) -> Vec<(String, String)> {
 impl Scene {
     /// Creates a scene once no other runs; `None` without a control plane.
     pub async fn new(purpose: &str) -> Option<Self> {
-        let plane = shared()?;
+        Some(Self::on(shared()?, purpose).await)
+    }
+
+    /// Creates a scene that runs beside others of this kind: its daemons serve an instance of their
+    /// own. It must not stop servers, or change what belongs to the whole cluster.
+    pub async fn beside(purpose: &str) -> Option<Self> {
+        let mut scene = Self::on(shared_beside()?, purpose).await;
+        scene.instance = Some(scene.namespace.clone());
+        Some(scene)
+    }
+
+    async fn on(plane: PlaneGuard, purpose: &str) -> Self {
         install(&plane).await;
         let root = tempfile::tempdir().unwrap();
-        Some(Self {
+        Self {
             proxy: FaultProxy::start(&plane),
             namespace: plane.namespace(purpose).await,
             admin: plane.client(ADMIN).await,
@@ -70,7 +85,18 @@ impl Scene {
             git: GitServer::start(root.path()),
             root,
             plane,
-        })
+            instance: None,
+        }
+    }
+
+    /// Name of the Lease of its daemons.
+    pub fn lease_name(&self) -> String {
+        self.instance.as_ref().map_or("moorline".to_owned(), |instance| format!("moorline-{instance}"))
+    }
+
+    /// Arguments that limit a daemon to the instance; a run without Syncs takes none.
+    pub fn instance_arguments(&self) -> Vec<&str> {
+        self.instance.iter().flat_map(|instance| ["--instance", instance]).collect()
     }
 
     /// Starts a daemon without leader election.
@@ -99,7 +125,9 @@ impl Scene {
         let folder = self.root.path().join(name);
         std::fs::create_dir_all(&folder).unwrap();
         let kubeconfig = proxy.kubeconfig(&self.plane, MOORLINE);
-        let arguments = [&["--retry-base", "100ms", "--retry-cap", "1s"], arguments].concat();
+        let of_instance = if arguments.contains(&"--url") { Vec::new() } else { self.instance_arguments() };
+        let arguments =
+            [&["--retry-base", "100ms", "--retry-cap", "1s"], &of_instance[..], arguments].concat();
         let reaper = &self.plane.reaper;
         let daemon = Daemon::with_environment(reaper, &kubeconfig, &folder, &arguments, variables);
         proxy.victim(daemon.running.child.id());
@@ -188,6 +216,9 @@ impl Scene {
         });
         for (field, value) in spec.as_object().unwrap() {
             whole["spec"][field] = value.clone();
+        }
+        if let Some(instance) = &self.instance {
+            whole["metadata"]["labels"] = json!({INSTANCE_LABEL: instance});
         }
         self.syncs().create(&PostParams::default(), &serde_json::from_value(whole).unwrap()).await.unwrap()
     }

@@ -8,7 +8,7 @@ use kube::Client;
 use kube::api::{Api, DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
-use moorline_test_support::control_plane::shared;
+use moorline_test_support::control_plane::shared_beside;
 use moorline_test_support::credentials::{ADMIN, MOORLINE};
 use moorline_test_support::daemon::{Daemon, until};
 use moorline_test_support::fault_proxy::{Fate, FaultProxy};
@@ -26,10 +26,9 @@ async fn without_watches(admin: &Client) -> &'static str {
     said.to_string().leak()
 }
 
-/// No Scene, so that it waits beside the others.
 #[tokio::test]
 async fn a_kind_that_cannot_be_watched_is_listed_from_time_to_time() {
-    let Some(plane) = shared() else { return };
+    let Some(plane) = shared_beside() else { return };
     let namespace = plane.namespace("polled").await;
     let admin = plane.client(ADMIN).await;
     let maps: Api<ConfigMap> = Api::namespaced(admin.clone(), &namespace);
@@ -52,6 +51,7 @@ async fn a_kind_that_cannot_be_watched_is_listed_from_time_to_time() {
     let by = PatchParams { field_manager: Some("kubectl-edit".to_owned()), ..PatchParams::default() };
     maps.patch("a-1", &by, &Patch::Merge(&json!({"data": {"key": "by hand"}}))).await.unwrap();
     maps.delete("a-2", &DeleteParams::default()).await.unwrap();
+    // It is listed once a minute. Until then there is no need to ask every few milliseconds.
     tokio::time::sleep(Duration::from_secs(20)).await;
     until("the edit is repaired", async || value("a-1").await.filter(|value| value == "one")).await;
     until("what was deleted is there", async || value("a-2").await.filter(|value| value == "one")).await;
@@ -64,7 +64,7 @@ async fn a_kind_that_cannot_be_watched_is_listed_from_time_to_time() {
 
 #[tokio::test]
 async fn a_sync_says_which_kinds_are_not_watched() {
-    let Some(scene) = Scene::new("unwatched").await else { return };
+    let Some(scene) = Scene::beside("unwatched").await else { return };
     let said = without_watches(&scene.admin).await;
     scene.proxy.rule(move |asked| if asked.path == "/api" { Fate::Say(said) } else { Fate::Pass });
     let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "watched"}}).to_string();
