@@ -11,14 +11,14 @@ use serde_json::json;
 
 use ground::{Maps, QUIET, asked, by, config_map, end, job, tally};
 use moorline_test_support::audit::AuditMark;
-use moorline_test_support::control_plane::shared;
+use moorline_test_support::control_plane::shared_beside;
 use moorline_test_support::credentials::ADMIN;
 use moorline_test_support::daemon::{Daemon, until};
 use moorline_test_support::git_server::{GitServer, Work};
 
 #[tokio::test]
 async fn a_deployment_costs_one_request_and_its_edits_are_repaired() {
-    let Some(plane) = shared() else { return };
+    let Some(plane) = shared_beside() else { return };
     let namespace = plane.namespace("deployment").await;
     let deployments: Api<Deployment> = Api::namespaced(plane.client(ADMIN).await, &namespace);
     let root = tempfile::tempdir().unwrap();
@@ -72,7 +72,7 @@ async fn a_deployment_costs_one_request_and_its_edits_are_repaired() {
 
 #[tokio::test]
 async fn until_a_time_edits_stay_and_are_repaired_when_it_has_come() {
-    let Some(plane) = shared() else { return };
+    let Some(plane) = shared_beside() else { return };
     let namespace = plane.namespace("pause").await;
     let maps = Maps::new(plane.client(ADMIN).await, &namespace).await;
     let root = tempfile::tempdir().unwrap();
@@ -105,7 +105,7 @@ async fn until_a_time_edits_stay_and_are_repaired_when_it_has_come() {
 
 #[tokio::test]
 async fn whoever_undoes_every_repair_is_left_alone_until_a_commit() {
-    let Some(plane) = shared() else { return };
+    let Some(plane) = shared_beside() else { return };
     let namespace = plane.namespace("fight").await;
     let maps = Maps::new(plane.client(ADMIN).await, &namespace).await;
     let root = tempfile::tempdir().unwrap();
@@ -162,7 +162,7 @@ async fn whoever_undoes_every_repair_is_left_alone_until_a_commit() {
 
 #[tokio::test]
 async fn a_job_that_finished_and_was_cleared_away_does_not_run_again() {
-    let Some(plane) = shared() else { return };
+    let Some(plane) = shared_beside() else { return };
     let namespace = plane.namespace("jobs").await;
     let client = plane.client(ADMIN).await;
     let jobs: Api<Job> = Api::namespaced(client, &namespace);

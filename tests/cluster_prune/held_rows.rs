@@ -31,7 +31,7 @@ fn chart(b: &str) -> Vec<(String, String)> {
 
 #[tokio::test]
 async fn a_chart_that_fails() {
-    let Some(scene) = Scene::new("kept-chart").await else { return };
+    let Some(scene) = Scene::beside("kept-chart").await else { return };
     let Some(helm) = find("helm") else { return };
     let helm = std::path::absolute(helm).unwrap();
     let begin = || scene.daemon_with(&["--leader-election=false", "--helm", helm.to_str().unwrap()]);
@@ -67,7 +67,7 @@ fn lose_the_mirror(scene: &Scene) {
 
 #[tokio::test]
 async fn a_kept_commit_that_is_gone() {
-    let Some(scene) = Scene::new("kept-gone").await else { return };
+    let Some(scene) = Scene::beside("kept-gone").await else { return };
     scene.push(&[file("app/a", "older"), file("app/b", "older")]);
     let (daemon, kept) =
         scene.applied(&[file("app/a", "one"), file("app/b", "one")], json!({"path": "app"})).await;
@@ -102,7 +102,7 @@ async fn a_kept_commit_that_is_gone() {
 
 #[tokio::test]
 async fn a_kept_commit_is_fetched_by_its_id_where_the_mirror_is_lost() {
-    let Some(scene) = Scene::new("kept-fetched").await else { return };
+    let Some(scene) = Scene::beside("kept-fetched").await else { return };
     let (daemon, kept) = scene.applied(&[file("app/a", "one")], json!({"path": "app"})).await;
     let refused = scene.push(&[text("app/bad.yaml", BROKEN)]);
     scene.nudge("shop", "broken").await;
@@ -149,7 +149,7 @@ async fn two_that_left(scene: &Scene) -> (Daemon, String) {
 
 #[tokio::test]
 async fn prunes_go_on_while_the_repository_is_away() {
-    let Some(scene) = Scene::new("kept-away-prunes").await else { return };
+    let Some(scene) = Scene::beside("kept-away-prunes").await else { return };
     let (daemon, _) = two_that_left(&scene).await;
     unreachable(&scene);
     scene.nudge("shop", "away").await;
@@ -167,7 +167,7 @@ async fn prunes_go_on_while_the_repository_is_away() {
 
 #[tokio::test]
 async fn prunes_ask_while_the_repository_is_away_if_a_newer_commit_was_seen() {
-    let Some(scene) = Scene::new("kept-away-asks").await else { return };
+    let Some(scene) = Scene::beside("kept-away-asks").await else { return };
     let (daemon, kept) = two_that_left(&scene).await;
     let refused = scene.push(&[text("app/bad.yaml", BROKEN)]);
     scene.nudge("shop", "broken").await;
@@ -202,7 +202,7 @@ async fn prunes_ask_while_the_repository_is_away_if_a_newer_commit_was_seen() {
 
 #[tokio::test]
 async fn nothing_is_kept_while_the_repository_is_away_and_the_mirror_is_lost() {
-    let Some(scene) = Scene::new("kept-away-lost").await else { return };
+    let Some(scene) = Scene::beside("kept-away-lost").await else { return };
     let (daemon, kept) =
         scene.applied(&[file("app/a", "one"), file("app/b", "one")], json!({"path": "app"})).await;
     drop(daemon);
@@ -231,7 +231,7 @@ async fn values_are_there(scene: &Scene, kind: &str) {
 
 /// Plays a restart while the object is missing that variables come from.
 async fn values_are_missing(purpose: &str, kind: &str) {
-    let Some(scene) = Scene::new(purpose).await else { return };
+    let Some(scene) = Scene::beside(purpose).await else { return };
     values_are_there(&scene, kind).await;
     let from = json!({"substitute": {"from": [{"kind": kind, "name": "values"}]}});
     let whole = [file("app/a", "${VALUE}"), file("app/b", "${VALUE}")];
@@ -268,7 +268,7 @@ async fn a_secret_of_values_that_is_missing() {
 
 #[tokio::test]
 async fn a_path_that_the_newer_commit_does_not_have() {
-    let Some(scene) = Scene::new("kept-path").await else { return };
+    let Some(scene) = Scene::beside("kept-path").await else { return };
     let (daemon, kept) = scene.applied(&[file("app/a", "one")], json!({"path": "app"})).await;
     scene.work.git(&["mv", "app", "elsewhere"]);
     let refused = scene.push(&[file("elsewhere/other", "one")]);

@@ -87,7 +87,7 @@ async fn free(scene: &Scene) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_suspended_sync_that_is_deleted_waits_for_a_person() {
-    let Some(scene) = Scene::new("suspended-deleted").await else { return };
+    let Some(scene) = Scene::beside("suspended-deleted").await else { return };
     let mut daemon = held(&scene, 3).await;
     let before = owned(&scene).await;
     assert_eq!(before.len(), 3);
@@ -132,7 +132,7 @@ async fn a_suspended_sync_that_is_deleted_waits_for_a_person() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_person_answers_that_the_objects_stay() {
-    let Some(scene) = Scene::new("answer-orphan").await else { return };
+    let Some(scene) = Scene::beside("answer-orphan").await else { return };
     let mut daemon = held(&scene, 3).await;
     let before = owned(&scene).await;
     // Nobody serves the Sync when the answer is given: it stands there for the next daemon.
@@ -149,7 +149,7 @@ async fn a_person_answers_that_the_objects_stay() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_person_answers_that_the_objects_go() {
-    let Some(scene) = Scene::new("answer-delete").await else { return };
+    let Some(scene) = Scene::beside("answer-delete").await else { return };
     let _daemon = held(&scene, 3).await;
     // Without an answer the verb says what is waited for.
     let asked = moorline(&scene, &["delete", "shop"]);
@@ -169,7 +169,7 @@ async fn a_person_answers_that_the_objects_go() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_verb_deletes_a_sync_that_lives() {
-    let Some(scene) = Scene::new("verb-deletes").await else { return };
+    let Some(scene) = Scene::beside("verb-deletes").await else { return };
     let (_daemon, commit) = scene.applied(&many(2, "one"), json!({})).await;
     let before = owned(&scene).await;
     let place = &scene.namespace;
@@ -201,7 +201,7 @@ async fn the_verb_deletes_a_sync_that_lives() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deletion_that_becomes_orphan_in_the_middle_stops() {
-    let Some(scene) = Scene::new("middle-orphan").await else { return };
+    let Some(scene) = Scene::beside("middle-orphan").await else { return };
     let _daemon = in_the_middle(&scene).await;
     scene.until_reason("shop", "Deleting").await;
     let told = message(&scene, "shop").await;
@@ -225,7 +225,7 @@ async fn a_deletion_that_becomes_orphan_in_the_middle_stops() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deletion_that_is_suspended_in_the_middle_stops_and_goes_on() {
-    let Some(scene) = Scene::new("middle-suspend").await else { return };
+    let Some(scene) = Scene::beside("middle-suspend").await else { return };
     let _daemon = in_the_middle(&scene).await;
     let suspended = moorline(&scene, &["suspend", "shop"]);
     assert!(suspended.words.contains("nothing more of it is deleted"), "{}", suspended.words);
@@ -247,7 +247,7 @@ async fn a_deletion_that_is_suspended_in_the_middle_stops_and_goes_on() {
 /// The watch of Syncs tells nothing: the deletion reads the Sync itself before it deletes.
 #[tokio::test]
 async fn a_suspension_counts_before_the_watch_has_told_it() {
-    let Some(scene) = Scene::new("late-watch").await else { return };
+    let Some(scene) = Scene::beside("late-watch").await else { return };
     let _daemon = in_the_middle(&scene).await;
     scene.proxy.rule(|asked| match asked.path.ends_with("/v1alpha1/syncs") {
         true => Fate::Drop,
@@ -267,7 +267,7 @@ async fn a_suspension_counts_before_the_watch_has_told_it() {
 
 #[tokio::test]
 async fn the_end_of_the_namespace_ends_a_deletion_that_waits() {
-    let Some(scene) = Scene::new("waits-terminating").await else { return };
+    let Some(scene) = Scene::beside("waits-terminating").await else { return };
     let elsewhere = scene.plane.namespace("kept").await;
     let map = |name: &str| config_map(name, "x");
     scene.push(&[
@@ -314,7 +314,7 @@ async fn the_end_of_the_namespace_ends_a_deletion_that_waits() {
 
 #[tokio::test]
 async fn a_sync_that_waits_for_a_person_delays_none_that_it_depends_on() {
-    let Some(scene) = Scene::new("waits-depends").await else { return };
+    let Some(scene) = Scene::beside("waits-depends").await else { return };
     let map = |name: &str| config_map(name, "x");
     let commit =
         scene.push(&[("base/a.json".to_owned(), map("a-base")), ("top/b.json".to_owned(), map("a-top"))]);
@@ -338,7 +338,7 @@ async fn a_sync_that_waits_for_a_person_delays_none_that_it_depends_on() {
 /// Nothing is left of it, so that nobody has to decide anything.
 #[tokio::test]
 async fn a_suspended_sync_without_objects_is_deleted_at_once() {
-    let Some(scene) = Scene::new("suspended-empty").await else { return };
+    let Some(scene) = Scene::beside("suspended-empty").await else { return };
     let _daemon = scene.daemon();
     scene.push(&many(1, "one"));
     scene.sync("shop", deletes(json!({"suspend": true}))).await;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::ground::{Maps, QUIET, asked, config_map, end, job, tally};
 use moorline_test_support::audit::{AuditMark, Request};
-use moorline_test_support::control_plane::shared;
+use moorline_test_support::control_plane::shared_beside;
 use moorline_test_support::credentials::{ADMIN, MOORLINE};
 use moorline_test_support::daemon::{Daemon, install, until};
 use moorline_test_support::git_server::{GitServer, Work};
@@ -52,7 +52,7 @@ fn is_applied(status: &Value) -> Option<()> {
 // All Syncs of one daemon in one test: a daemon speaks about every Sync that it sees.
 #[tokio::test]
 async fn a_sync_may_report_ignore_or_take_away_what_others_do() {
-    let Some(plane) = shared() else { return };
+    let Some(plane) = shared_beside() else { return };
     install(&plane).await;
     let namespace = plane.namespace("modes").await;
     let admin = plane.client(ADMIN).await;

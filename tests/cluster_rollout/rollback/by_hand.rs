@@ -32,7 +32,7 @@ async fn annotate(scene: &Scene, annotations: Value) {
 
 #[tokio::test]
 async fn a_sync_is_held_at_a_revision_until_it_is_released() {
-    let Some(scene) = Scene::new("hold").await else { return };
+    let Some(scene) = Scene::beside("hold").await else { return };
     let (daemon, good) = scene.applied(&[file("a", "1")], json!({})).await;
     scene.until_ready("shop", &good).await;
     let bad = scene.push(&[file("a", "2"), file("b", "2")]);
@@ -85,7 +85,7 @@ async fn a_sync_is_held_at_a_revision_until_it_is_released() {
 /// A daemon that starts while the repository is away does not know the newest revision, and still asks.
 #[tokio::test]
 async fn a_prune_of_a_held_sync_waits_also_while_the_repository_is_away() {
-    let Some(scene) = Scene::new("hold-away").await else { return };
+    let Some(scene) = Scene::beside("hold-away").await else { return };
     let theirs = json!({"metadata": {"name": "b"}, "data": {"key": "theirs"}});
     let path = format!("/api/v1/namespaces/{}/configmaps", scene.namespace);
     send_request(&scene.admin, "POST", &path, theirs).await.unwrap();
@@ -111,7 +111,7 @@ async fn a_prune_of_a_held_sync_waits_also_while_the_repository_is_away() {
 
 #[tokio::test]
 async fn what_cannot_be_held_leaves_the_revision_in_place() {
-    let Some(scene) = Scene::new("hold-refused").await else { return };
+    let Some(scene) = Scene::beside("hold-refused").await else { return };
     let (_daemon, first) = scene.applied(&[file("a", "1")], json!({})).await;
     scene.until_ready("shop", &first).await;
     for (value, part) in [("f".repeat(40), "cannot be applied"), ("latest".to_owned(), "neither a revision")]
@@ -139,7 +139,7 @@ async fn what_cannot_be_held_leaves_the_revision_in_place() {
 
 #[tokio::test]
 async fn the_keys_of_today_decide_and_a_rewritten_history_does_not() {
-    let Some(scene) = Scene::new("hold-signed").await else { return };
+    let Some(scene) = Scene::beside("hold-signed").await else { return };
     let (Some(ann), Some(bob)) = (key(&scene, "ann"), key(&scene, "bob")) else { return };
     scene.work.git(&["config", "user.name", "Ann"]);
     scene.work.git(&["config", "user.email", "ann@example.com"]);
@@ -211,7 +211,7 @@ async fn a_parent_that_manages_the_sync_leaves_the_hold_in_place() {
 
 #[tokio::test]
 async fn an_object_that_moves_to_a_held_sync_waits_for_it() {
-    let Some(scene) = Scene::new("hold-moves").await else { return };
+    let Some(scene) = Scene::beside("hold-moves").await else { return };
     let first = scene.push(&[file("left/a", "1"), file("left/b", "1"), file("shop/c", "1")]);
     let _daemon = scene.daemon();
     for name in ["left", "shop"] {

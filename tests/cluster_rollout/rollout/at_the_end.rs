@@ -10,7 +10,7 @@ use moorline_test_support::status::{clear, report, waiting};
 
 #[tokio::test]
 async fn hooks_run_before_the_objects_are_deleted_and_after() {
-    let Some(scene) = Scene::new("hooks-at-the-end").await else { return };
+    let Some(scene) = Scene::beside("hooks-at-the-end").await else { return };
     let jobs = scene.dynamic("batch", "v1", "Job");
     let files = [
         hook("backup", "dump", "before-delete"),
@@ -63,7 +63,7 @@ async fn hooks_run_before_the_objects_are_deleted_and_after() {
 
 #[tokio::test]
 async fn each_runs_once_however_often_the_deletion_is_taken_up_again() {
-    let Some(scene) = Scene::new("hooks-once-at-the-end").await else { return };
+    let Some(scene) = Scene::beside("hooks-once-at-the-end").await else { return };
     let jobs = scene.dynamic("batch", "v1", "Job");
     let files =
         [hook("backup", "dump", "before-delete"), hook("farewell", "tell", "after-delete"), map("app", "1")];
@@ -103,7 +103,7 @@ async fn each_runs_once_however_often_the_deletion_is_taken_up_again() {
 
 #[tokio::test]
 async fn a_backup_that_was_cleared_away_is_not_made_again_of_what_is_half_gone() {
-    let Some(scene) = Scene::new("backup-cleared-away").await else { return };
+    let Some(scene) = Scene::beside("backup-cleared-away").await else { return };
     let jobs = scene.dynamic("batch", "v1", "Job");
     let commit = scene.push(&[hook("backup", "dump", "before-delete"), map("app", "1"), map("held", "1")]);
     let daemon = scene.daemon();
@@ -130,7 +130,7 @@ async fn a_backup_that_was_cleared_away_is_not_made_again_of_what_is_half_gone()
 
 #[tokio::test]
 async fn a_hook_of_another_time_is_no_backup_and_one_that_rests_has_not_run() {
-    let Some(scene) = Scene::new("hook-of-two-times").await else { return };
+    let Some(scene) = Scene::beside("hook-of-two-times").await else { return };
     let jobs = scene.dynamic("batch", "v1", "Job");
     let commit = scene.push(&[hook("backup", "dump", "before,before-delete"), map("app", "1")]);
     let _daemon = scene.daemon();
