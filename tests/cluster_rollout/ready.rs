@@ -18,7 +18,7 @@ fn reads(scene: &Scene, name: &str) -> usize {
 
 #[tokio::test]
 async fn a_sync_is_ready_once_its_objects_are() {
-    let Some(scene) = Scene::beside("ready").await else { return };
+    let Some(scene) = Scene::new("ready").await else { return };
     let gadgets = define(&scene, "Gadget").await;
     // Another object of the kind reports, so that this one is known to have to.
     let commit = scene.push(&[
@@ -73,7 +73,7 @@ async fn a_sync_is_ready_once_its_objects_are() {
 
 #[tokio::test]
 async fn a_status_is_judged_at_once_and_read_once_a_second() {
-    let Some(scene) = Scene::beside("judged").await else { return };
+    let Some(scene) = Scene::new("judged").await else { return };
     let (gauges, _daemon, commit) = healthy(&scene, "Gauge").await;
     let mut took = Vec::new();
     for round in 0..5 {
@@ -111,7 +111,7 @@ async fn a_status_is_judged_at_once_and_read_once_a_second() {
 
 #[tokio::test]
 async fn what_lies_beneath_is_named() {
-    let Some(scene) = Scene::beside("beneath").await else { return };
+    let Some(scene) = Scene::new("beneath").await else { return };
     let commit = scene.push(&[deployment("web", "registry.example/web:1", 1)]);
     let _daemon = scene.daemon();
     waiting(&scene, "shop", json!({})).await;
@@ -144,7 +144,7 @@ async fn what_lies_beneath_is_named() {
 
 #[tokio::test]
 async fn a_rule_of_the_sync_decides() {
-    let Some(scene) = Scene::beside("rules").await else { return };
+    let Some(scene) = Scene::new("rules").await else { return };
     let engines = define(&scene, "Engine").await;
     let commit = scene.push(&[object("Engine", "one")]);
     let _daemon = scene.daemon();
@@ -176,7 +176,7 @@ async fn a_rule_of_the_sync_decides() {
 
 #[tokio::test]
 async fn who_depends_on_a_sync_waits_until_it_is_healthy_and_a_restart_keeps_what_is_known() {
-    let Some(scene) = Scene::beside("after").await else { return };
+    let Some(scene) = Scene::new("after").await else { return };
     let gates = define(&scene, "Gate").await;
     let folder = |name: &str, (file, text): (String, String)| (format!("{name}/{file}"), text);
     let commit = scene.push(&[

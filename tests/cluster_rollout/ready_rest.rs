@@ -24,7 +24,7 @@ fn job(command: &str) -> (String, String) {
 
 #[tokio::test]
 async fn a_job_that_failed_is_no_better_for_being_cleared_away() {
-    let Some(scene) = Scene::beside("failed-job").await else { return };
+    let Some(scene) = Scene::new("failed-job").await else { return };
     let jobs = scene.dynamic("batch", "v1", "Job");
     scene.push(&[job("one"), ("a.json".into(), config_map("a", "1"))]);
     let daemon = scene.daemon();
@@ -76,7 +76,7 @@ async fn a_job_that_failed_is_no_better_for_being_cleared_away() {
 
 #[tokio::test]
 async fn what_changes_to_and_fro_is_told_of_a_few_times_a_minute() {
-    let Some(scene) = Scene::beside("toggles").await else { return };
+    let Some(scene) = Scene::new("toggles").await else { return };
     let (lamps, _daemon, _) = healthy(&scene, "Lamp").await;
     scene.settle().await;
     for at in 0..20 {
@@ -97,7 +97,7 @@ async fn what_changes_to_and_fro_is_told_of_a_few_times_a_minute() {
 
 #[tokio::test]
 async fn what_comes_no_further_is_degraded_after_its_time() {
-    let Some(scene) = Scene::beside("stalls").await else { return };
+    let Some(scene) = Scene::new("stalls").await else { return };
     let pumps = define(&scene, "Pump").await;
     let commit = scene.push(&[object("Pump", "one")]);
     let _daemon = scene.daemon();
@@ -116,7 +116,7 @@ async fn what_comes_no_further_is_degraded_after_its_time() {
 
 #[tokio::test]
 async fn a_status_that_cannot_be_read_is_unknown_and_not_healthy() {
-    let Some(scene) = Scene::beside("unread").await else { return };
+    let Some(scene) = Scene::new("unread").await else { return };
     let (wheels, _daemon, commit) = healthy(&scene, "Wheel").await;
     scene.settle().await;
     scene.proxy.rule(|one| match one.method == "GET" && one.path.ends_with("/wheels/one") {
@@ -134,7 +134,7 @@ async fn a_status_that_cannot_be_read_is_unknown_and_not_healthy() {
 
 #[tokio::test]
 async fn what_happened_while_a_sync_was_suspended_counts_when_it_goes_on() {
-    let Some(scene) = Scene::beside("resumed").await else { return };
+    let Some(scene) = Scene::new("resumed").await else { return };
     let (doors, _daemon, commit) = healthy(&scene, "Door").await;
     scene.patch_sync("shop", json!({"spec": {"suspend": true}})).await;
     scene.until_reason("shop", "Suspended").await;
@@ -169,7 +169,7 @@ async fn made_anew(scene: &Scene, before: &DynamicObject) -> Value {
 
 #[tokio::test]
 async fn a_sync_made_anew_while_nobody_looked_is_another_sync() {
-    let Some(scene) = Scene::beside("anew").await else { return };
+    let Some(scene) = Scene::new("anew").await else { return };
     let (_, _daemon, commit) = healthy(&scene, "Bell").await;
     let before = scene.syncs().get("shop").await.unwrap();
     scene.settle().await;
@@ -205,7 +205,7 @@ async fn value(scene: &Scene) -> Option<String> {
 
 #[tokio::test]
 async fn who_depends_on_a_sync_that_falls_ill_waits_with_the_next_commit() {
-    let Some(scene) = Scene::beside("falls-ill").await else { return };
+    let Some(scene) = Scene::new("falls-ill").await else { return };
     let wells = define(&scene, "Well").await;
     let second = |value: &str| ("second/a.json".to_owned(), config_map("a", value));
     let (file, text) = object("Well", "one");

@@ -59,7 +59,7 @@ async fn fail_and_return(scene: &Scene, widgets: &Api<DynamicObject>, bad: &str,
 
 #[tokio::test]
 async fn a_commit_that_fails_is_given_up_until_a_newer_one_comes() {
-    let Some(scene) = Scene::beside("rollback").await else { return };
+    let Some(scene) = Scene::new("rollback").await else { return };
     let widgets = define(&scene, "Widget").await;
     let good = scene.push(&[widget("one", 1), widget("lame", 1)]);
     let daemon = scene.daemon();
@@ -109,7 +109,7 @@ async fn a_commit_that_fails_is_given_up_until_a_newer_one_comes() {
 
 #[tokio::test]
 async fn what_was_not_well_before_does_not_count_and_nobody_returns_unasked() {
-    let Some(scene) = Scene::beside("no-rollback").await else { return };
+    let Some(scene) = Scene::new("no-rollback").await else { return };
     let widgets = define(&scene, "Widget").await;
     let good = scene.push(&[widget("one", 1), widget("lame", 1)]);
     let daemon = scene.daemon();
@@ -151,7 +151,7 @@ async fn what_was_not_well_before_does_not_count_and_nobody_returns_unasked() {
 #[tokio::test]
 async fn what_only_goes_on_has_failed_when_its_time_is_over() {
     const PATIENCE: Duration = Duration::from_secs(5);
-    let Some(scene) = Scene::beside("rollback-of-the-late").await else { return };
+    let Some(scene) = Scene::new("rollback-of-the-late").await else { return };
     let widgets = define(&scene, "Widget").await;
     let good = scene.push(&[widget("one", 1)]);
     let _daemon = scene.daemon();
@@ -174,7 +174,7 @@ async fn what_only_goes_on_has_failed_when_its_time_is_over() {
 
 #[tokio::test]
 async fn a_hook_that_fails_takes_its_commit_back() {
-    let Some(scene) = Scene::beside("rollback-of-a-hook").await else { return };
+    let Some(scene) = Scene::new("rollback-of-a-hook").await else { return };
     let jobs = scene.dynamic("batch", "v1", "Job");
     let hook = |command: &str| {
         let containers = json!([{"name": "main", "image": "example.com/main:1", "command": [command]}]);

@@ -82,7 +82,7 @@ async fn pass_a_commit_beside(scene: &Scene) {
 
 #[tokio::test]
 async fn a_wave_begins_when_the_one_before_it_is_well() {
-    let Some(scene) = Scene::beside("waves-of-health").await else { return };
+    let Some(scene) = Scene::new("waves-of-health").await else { return };
     let widgets = define(&scene, "Widget").await;
     let later = |value: &str| {
         let mut body: Value = serde_json::from_str(&config_map("later", value)).unwrap();
@@ -127,7 +127,7 @@ async fn a_wave_begins_when_the_one_before_it_is_well() {
 
 #[tokio::test]
 async fn hooks_run_before_and_after_and_once_for_each_change() {
-    let Some(scene) = Scene::beside("hooks-around").await else { return };
+    let Some(scene) = Scene::new("hooks-around").await else { return };
     let jobs = scene.dynamic("batch", "v1", "Job");
     let hooks = [hook("migrate", "up", "before"), hook("smoke", "test", "after")];
     let commit = scene.push(&[&hooks[..], &[map("app", "1")]].concat());
@@ -173,7 +173,7 @@ async fn hooks_run_before_and_after_and_once_for_each_change() {
 
 #[tokio::test]
 async fn a_hook_that_fails_stops_the_commit_and_the_next_one_goes_on() {
-    let Some(scene) = Scene::beside("hook-fails").await else { return };
+    let Some(scene) = Scene::new("hook-fails").await else { return };
     let jobs = scene.dynamic("batch", "v1", "Job");
     let files = [hook("migrate", "up", "before"), hook("tell", "page", "failure"), map("app", "1")];
     let commit = scene.push(&files);
@@ -213,7 +213,7 @@ async fn a_hook_that_fails_stops_the_commit_and_the_next_one_goes_on() {
 
 #[tokio::test]
 async fn a_run_goes_on_for_the_next_commit_unless_that_changes_it() {
-    let Some(scene) = Scene::beside("hook-goes-on").await else { return };
+    let Some(scene) = Scene::new("hook-goes-on").await else { return };
     let jobs = scene.dynamic("batch", "v1", "Job");
     scene.push(&[hook("migrate", "up", "before"), map("app", "1")]);
     let _daemon = scene.daemon();
@@ -250,7 +250,7 @@ async fn a_run_goes_on_for_the_next_commit_unless_that_changes_it() {
 
 #[tokio::test]
 async fn hooks_of_argo_cd_and_helm_are_understood() {
-    let Some(scene) = Scene::beside("hooks-of-others").await else { return };
+    let Some(scene) = Scene::new("hooks-of-others").await else { return };
     let jobs = scene.dynamic("batch", "v1", "Job");
     let argo = json!({"argocd.argoproj.io/hook": "PreSync",
         "argocd.argoproj.io/hook-delete-policy": "HookSucceeded"});
@@ -304,7 +304,7 @@ async fn hooks_of_argo_cd_and_helm_are_understood() {
 
 #[tokio::test]
 async fn an_installation_ends_with_what_reports_nothing_and_what_follows_is_an_upgrade() {
-    let Some(scene) = Scene::beside("install-then-upgrade").await else { return };
+    let Some(scene) = Scene::new("install-then-upgrade").await else { return };
     let jobs = scene.dynamic("batch", "v1", "Job");
     let files = [
         job("install", "seed", json!({"helm.sh/hook": "pre-install"})),
@@ -332,7 +332,7 @@ async fn an_installation_ends_with_what_reports_nothing_and_what_follows_is_an_u
 
 #[tokio::test]
 async fn a_restart_in_the_middle_of_a_roll_out_goes_on_with_it() {
-    let Some(scene) = Scene::beside("hook-restart").await else { return };
+    let Some(scene) = Scene::new("hook-restart").await else { return };
     let jobs = scene.dynamic("batch", "v1", "Job");
     let commit = scene.push(&[hook("migrate", "up", "before"), map("app", "1"), map("old", "1")]);
     let daemon = scene.daemon();
@@ -358,7 +358,7 @@ async fn a_restart_in_the_middle_of_a_roll_out_goes_on_with_it() {
 
 #[tokio::test]
 async fn what_holds_data_is_no_hook_to_be_run_again() {
-    let Some(scene) = Scene::beside("hook-with-data").await else { return };
+    let Some(scene) = Scene::new("hook-with-data").await else { return };
     let claims = scene.dynamic("", "v1", "PersistentVolumeClaim");
     let widgets = define(&scene, "Widget").await;
     let claim = json!({

@@ -18,7 +18,7 @@ fn map(name: &str, value: &str) -> (String, String) {
 
 #[tokio::test]
 async fn a_neighbour_takes_the_commit_that_another_has_given_up() {
-    let Some(scene) = Scene::beside("rollback-neighbour").await else { return };
+    let Some(scene) = Scene::new("rollback-neighbour").await else { return };
     let widgets = define(&scene, "Widget").await;
     let good = scene.push(&[
         within("shop", widget("one", 1)),
@@ -57,7 +57,7 @@ async fn a_neighbour_takes_the_commit_that_another_has_given_up() {
 
 #[tokio::test]
 async fn whoever_waits_for_it_takes_up_the_next_commit_and_keeps_nobody_waiting() {
-    let Some(scene) = Scene::beside("rollback-dependents").await else { return };
+    let Some(scene) = Scene::new("rollback-dependents").await else { return };
     let widgets = define(&scene, "Widget").await;
     let files = |size: u8, value: &str| {
         [within("base", widget("one", size)), within("shop", map("b", value))].to_vec()
@@ -100,7 +100,7 @@ async fn whoever_waits_for_it_takes_up_the_next_commit_and_keeps_nobody_waiting(
 
 #[tokio::test]
 async fn what_the_way_back_may_not_delete_is_told_and_goes_by_approval() {
-    let Some(scene) = Scene::beside("rollback-budget").await else { return };
+    let Some(scene) = Scene::new("rollback-budget").await else { return };
     let widgets = define(&scene, "Widget").await;
     let gone = ["x-0", "x-1", "x-2"];
     let mut files: Vec<_> = gone.iter().map(|name| map(name, "1")).collect();
@@ -154,7 +154,7 @@ async fn what_the_way_back_may_not_delete_is_told_and_goes_by_approval() {
 
 #[tokio::test]
 async fn what_was_taken_over_from_another_is_not_deleted_on_the_way_back() {
-    let Some(scene) = Scene::beside("rollback-moved").await else { return };
+    let Some(scene) = Scene::new("rollback-moved").await else { return };
     let widgets = define(&scene, "Widget").await;
     let moved = map("moved", "1");
     let good = scene.push(&[within("shop", widget("one", 1)), within("beside", moved.clone())]);

@@ -10,7 +10,7 @@ use moorline_test_support::status::{define, ready, report, waiting};
 
 /// A version that is good, one that fails, a restart, and one that mends it.
 async fn goes_back_to_a_signed_tag(purpose: &str, mode: &str) {
-    let Some(scene) = Scene::beside(purpose).await else { return };
+    let Some(scene) = Scene::new(purpose).await else { return };
     let Some(ann) = key(&scene, "ann") else { return };
     scene.work.git(&["config", "user.name", "Ann"]);
     scene.work.git(&["config", "user.email", "ann@example.com"]);

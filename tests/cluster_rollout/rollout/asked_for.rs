@@ -42,7 +42,7 @@ async fn is_progress_everywhere(scene: &Scene, daemon: &Daemon) {
 
 #[tokio::test]
 async fn a_sync_that_is_asked_for_waits_for_a_running_hook() {
-    let Some(scene) = Scene::beside("hook-asked-for").await else { return };
+    let Some(scene) = Scene::new("hook-asked-for").await else { return };
     let jobs = scene.dynamic("batch", "v1", "Job");
     scene.push(&[hook("migrate", "up", "before"), map("app", "1")]);
     let daemon = with_page(&scene);
@@ -70,7 +70,7 @@ async fn a_sync_that_is_asked_for_waits_for_a_running_hook() {
 
 #[tokio::test]
 async fn a_sync_that_is_asked_for_waits_for_a_running_wave() {
-    let Some(scene) = Scene::beside("wave-asked-for").await else { return };
+    let Some(scene) = Scene::new("wave-asked-for").await else { return };
     let widgets = define(&scene, "Widget").await;
     let mut later: Value = serde_json::from_str(&config_map("later", "1")).unwrap();
     later["metadata"]["annotations"] = json!({"moorline.dev/wave": "1"});

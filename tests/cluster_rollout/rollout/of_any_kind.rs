@@ -23,7 +23,7 @@ fn widget(name: &str, annotations: Value) -> (String, String) {
 
 #[tokio::test]
 async fn what_it_came_to_is_remembered_when_it_is_cleared_away() {
-    let Some(scene) = Scene::beside("hook-of-any-kind").await else { return };
+    let Some(scene) = Scene::new("hook-of-any-kind").await else { return };
     let widgets = define(&scene, "Widget").await;
     let jobs = scene.dynamic("batch", "v1", "Job");
     let next = job("next", "up", json!({"moorline.dev/hook": "before", "moorline.dev/wave": "1"}));
@@ -92,7 +92,7 @@ fn of_a_chart() -> [(String, String); 3] {
 
 #[tokio::test]
 async fn what_hooks_need_is_deleted_once_they_have_run() {
-    let Some(scene) = Scene::beside("hook-needs").await else { return };
+    let Some(scene) = Scene::new("hook-needs").await else { return };
     let jobs = scene.dynamic("batch", "v1", "Job");
     let accounts = scene.dynamic("", "v1", "ServiceAccount");
     let is_there = async || {
@@ -141,7 +141,7 @@ async fn what_hooks_need_is_deleted_once_they_have_run() {
 
 #[tokio::test]
 async fn a_run_under_an_older_name_is_deleted_before_the_next_begins() {
-    let Some(scene) = Scene::beside("hook-renamed").await else { return };
+    let Some(scene) = Scene::new("hook-renamed").await else { return };
     let jobs = scene.dynamic("batch", "v1", "Job");
     let schema = |command: &str| {
         let (_, text) = job("x", command, json!({"argocd.argoproj.io/hook": "PreSync"}));
