@@ -76,8 +76,8 @@ pub(super) fn ids(
     earlier.keys().map(|path| Ok((path.clone(), id(path)?))).collect()
 }
 
-/// Reads the files below `folders` in `commit`; an empty name is the root. Paths in `extra_folders` are
-/// included if they exist.
+/// Reads the files below `folders` in `commit`; an empty name is the root. Paths in
+/// `extra_folders` are included if they exist.
 pub(super) fn read(
     repository: &git2::Repository,
     commit: ObjectHash,

@@ -60,7 +60,7 @@ impl Repository {
     }
 
     /// Reads the files unless all ids of an earlier [`Snapshot`] of these folders are unchanged.
-    /// Paths in `extra_folders` are included if they exist; `within` limits the memory and selects the
+    /// Paths in `extra_folders` are included if they exist; `within` limits memory and selects the
     /// files.
     pub async fn read_changed(
         &self,
