@@ -2,8 +2,8 @@
 //!
 //! In: Kubernetes' own kinds (`kubernetes.txt`, made by `tests/kustomize/schema`), or the
 //! definitions of a kustomization's `openapi`. Out: [`Schemas`] with the [`MergeSchema`] of a
-//! kind, its fields and their items. The version of Kubernetes is the one built into kustomize and not a
-//! newer one: the keys of lists decide the result of a merge, and they have changed since.
+//! kind, its fields and their items. The version of Kubernetes is the one built into kustomize
+//! and not a newer one: keys of lists decide the result of a merge, and have changed since.
 
 mod document;
 mod table;
