@@ -105,15 +105,15 @@ pub(crate) async fn prepare(
     repository: &Repository,
     revision: &Revision,
     valid_spec: &ValidatedSpec,
-    render_context: RenderContext<'_>,
+    context: RenderContext<'_>,
     last: Option<&PreparedRevision>,
     by: Instant,
 ) -> Result<PreparedRevision, ReconcileError> {
-    let memory = render_context.base_context.repositories.memory();
-    render_context.fetch_chart(valid_spec, revision, by).await?;
+    let memory = context.base_context.repositories.memory();
+    context.fetch_chart(valid_spec, revision, by).await?;
     // A repair of what is rendered already waits for no server.
     if last.is_none_or(|last| !last.revision.has_same_files(revision)) {
-        render_context.fetch_mounts(revision, by).await?;
+        context.fetch_mounts(revision, by).await?;
     }
     let mut limits = MemoryLimits::of(memory, valid_spec, last.map(|last| last.memory_limit));
     let mut charts = ChartFetches::default();
@@ -124,7 +124,7 @@ pub(crate) async fn prepare(
             let _stop = memory_limit.stop_on_drop();
             let from = (repository, revision);
             (
-                prepare_in(&memory_limit, from, valid_spec, (render_context, &mut charts), last, by).await,
+                prepare_in(&memory_limit, from, valid_spec, (context, &mut charts), last, by).await,
                 memory_limit.required_bytes(),
             )
         };
@@ -136,10 +136,10 @@ pub(crate) async fn prepare(
                 return prepared.map_err(|reconcile_error| charts.data_keys.judged(reconcile_error));
             }
         }
-        let repositories = render_context.base_context.repositories;
+        let repositories = context.base_context.repositories;
         charts.lfs.fetch(repository, by).await?;
-        charts.data_keys.fetch(repositories, render_context.base_context.asker, valid_spec, by).await;
-        render_context.fetch_charts(valid_spec, &mut charts, by).await?;
+        charts.data_keys.fetch(repositories, context.base_context.asker, valid_spec, by).await;
+        context.fetch_charts(valid_spec, &mut charts, by).await?;
     }
 }
 
@@ -148,19 +148,19 @@ async fn prepare_in(
     memory_limit: &MemoryLimit,
     (repository, revision): (&Repository, &Revision),
     valid_spec: &ValidatedSpec,
-    (render_context, charts): (RenderContext<'_>, &mut ChartFetches),
+    (context, charts): (RenderContext<'_>, &mut ChartFetches),
     last: Option<&PreparedRevision>,
     by: Instant,
 ) -> Result<PreparedRevision, ReconcileError> {
-    let base_context = render_context.base_context;
+    let base_context = context.base_context;
     let mut last = last.filter(|last| last.complete);
     // Another version of the chart is another render, also of the same files.
     last = last.filter(|last| last.revision.chart == revision.chart);
-    if !render_context.is_server_unchanged(last.and_then(|last| last.server.as_deref())).await? {
+    if !context.is_server_unchanged(last.and_then(|last| last.server.as_deref())).await? {
         last = None;
     }
     let kept = match last {
-        Some(last) => with_unchanged_sources(last, render_context, revision, by).await?,
+        Some(last) => with_unchanged_sources(last, context, revision, by).await?,
         None => None,
     };
     if let Some(kept) = kept.as_ref().filter(|kept| kept.revision.has_same_files(revision)) {
@@ -171,7 +171,7 @@ async fn prepare_in(
     // References rarely change, so the folders of the last time are fetched at once.
     let mut extra_folders: BTreeSet<Box<str>> =
         last.iter().flat_map(|last| last.extra_folders.iter().cloned()).collect();
-    render_context.check_mount_places((repository, revision), by).await?;
+    context.check_mount_places((repository, revision), by).await?;
     let Some((snapshot, bases, mounts)) = fetch_until_complete(
         (repository, revision),
         valid_spec,
@@ -179,7 +179,7 @@ async fn prepare_in(
         &earlier,
         &mut extra_folders,
         by,
-        render_context,
+        context,
     )
     .await?
     else {
@@ -190,16 +190,13 @@ async fn prepare_in(
         return Ok(PreparedRevision { revision: revision.clone(), words, tree, ..kept });
     };
     let Snapshot { files, mut ids, submodule_repositories: modules, .. } = snapshot;
-    let files = render_context.decrypted(files, valid_spec, charts, by).await?;
-    let (rendered, server) =
-        render_context.rendered(files.clone(), (valid_spec, revision), charts, by).await?;
+    let files = context.decrypted(files, valid_spec, charts, by).await?;
+    let (rendered, server) = context.rendered(files.clone(), (valid_spec, revision), charts, by).await?;
     let caution = match &rendered {
-        Rendered::Complete(complete) if complete.is_by_helm() => {
-            render_context.helm.isolation_warning().await
-        }
+        Rendered::Complete(complete) if complete.is_by_helm() => context.helm.isolation_warning().await,
         Rendered::Complete(_) | Rendered::Incomplete(_) => None,
     };
-    let scopes = render_context.cluster.kinds().scopes();
+    let scopes = context.cluster.kinds().scopes();
     let (made, read) =
         build_on_thread(rendered, files.memory_limit().clone(), valid_spec, scopes, by).await?;
     let rendered = Arc::new(made.without_ignored_fields(&valid_spec.ignore));
@@ -214,11 +211,8 @@ async fn prepare_in(
     let inputs: Option<Vec<&str>> = read.is_some().then(|| paths().collect());
     let mounts = mounts.kept(inputs.as_deref(), by).await?;
     let (tree, words) = place(repository, revision, valid_spec, by).await?;
-    let complete = rendered.objects().iter().all(|object| object.scope.is_some());
-    let (revision, desired, left) = (revision.clone(), rendered.clone(), BTreeMap::new());
-    let digest = rendered.digest();
     Ok(PreparedRevision {
-        revision,
+        revision: revision.clone(),
         words,
         ids,
         tree,
@@ -226,27 +220,27 @@ async fn prepare_in(
         submodule_repositories: modules.into(),
         bases: bases.into(),
         mounts,
+        desired: rendered.clone(),
+        digest: rendered.digest(),
+        complete: rendered.objects().iter().all(|object| object.scope.is_some()),
         rendered,
         server,
         caution: caution.map(Arc::from),
-        digest,
-        desired,
-        unmanaged_replicas: left,
+        unmanaged_replicas: BTreeMap::new(),
         memory_limit: memory_limit.limit(),
         kept,
-        complete,
     })
 }
 
 /// Returns the last render if its remote bases and its mounts have the same files today.
 async fn with_unchanged_sources(
     last: &PreparedRevision,
-    render_context: RenderContext<'_>,
+    context: RenderContext<'_>,
     revision: &Revision,
     by: Instant,
 ) -> Result<Option<PreparedRevision>, ReconcileError> {
-    let bases = remote_bases::renewed(&last.bases, render_context.base_context, by).await?;
-    let mounts = render_context.renewed_mounts(&last.mounts, revision, by).await?;
+    let bases = remote_bases::renewed(&last.bases, context.base_context, by).await?;
+    let mounts = context.renewed_mounts(&last.mounts, revision, by).await?;
     Ok(bases.zip(mounts).map(|(bases, mounts)| PreparedRevision { bases, mounts, ..last.clone() }))
 }
 
@@ -312,9 +306,9 @@ async fn fetch_until_complete(
     earlier: &ObjectIds,
     extra_folders: &mut BTreeSet<Box<str>>,
     by: Instant,
-    render_context: RenderContext<'_>,
+    context: RenderContext<'_>,
 ) -> Result<Option<(Snapshot, ResolvedBases, ReadMounts)>, ReconcileError> {
-    let base_context = render_context.base_context;
+    let base_context = context.base_context;
     let within = ReadLimits { memory_limit: memory_limit.clone(), choose: render_memory::choose(valid_spec) };
     let mut read = async |extra_folders: &BTreeSet<Box<str>>, earlier: &ObjectIds| {
         read_own_files(from, valid_spec, (extra_folders, &within), (earlier, lfs), by, base_context.metrics)
@@ -326,7 +320,7 @@ async fn fetch_until_complete(
     };
     let mut own = memory_limit.reserved_bytes() - taken;
     let (mounts, mut bases) =
-        (render_context.read_mounts(from.1, memory_limit, by).await?, ResolvedBases::default());
+        (context.read_mounts(from.1, memory_limit, by).await?, ResolvedBases::default());
     for _ in 0..MAX_ROUNDS {
         let files = bases.mount(mounts.place(snapshot.files.clone())?, by).await?;
         let (tree, options) = (files.clone(), valid_spec.options.clone());
