@@ -164,7 +164,9 @@ impl StatusPage {
         let (path, query) = (head.uri.path(), head.uri.query().unwrap_or_default());
         let signed_in = match person::of_request(&head.extensions, self.0.console.as_ref()) {
             Ok(signed_in) => signed_in,
-            Err(refusal) => return refusal,
+            Err(person::NoReviews) => {
+                return plain(StatusCode::SERVICE_UNAVAILABLE, "Nobody can ask for your rights here.\n");
+            }
         };
         if let Some((sync, kind)) = actions::action_path(path).filter(|_| *method == Method::POST) {
             let Some(who) = signed_in else {

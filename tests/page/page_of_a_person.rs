@@ -42,8 +42,8 @@ struct Console {
 
 impl Console {
     fn start() -> Self {
-        let (refused, asked, read): (Arc<Mutex<BTreeSet<String>>>, Arc<Mutex<Vec<String>>>, _) =
-            Default::default();
+        let refused: Arc<Mutex<BTreeSet<String>>> = Arc::default();
+        let (asked, read): (Arc<Mutex<Vec<String>>>, _) = Default::default();
         let (ask, mut questions) = mpsc::channel::<AccessRequest>(8);
         let (no, all) = (refused.clone(), asked.clone());
         tokio::spawn(async move {

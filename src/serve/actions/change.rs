@@ -104,11 +104,11 @@ fn guarded(mut patch: Value, sync: &Value) -> Value {
 
 /// The subject that waits for an approval with this hash.
 fn subject_of(sync: &Value, hash: &str) -> Option<&'static str> {
-    let asked = sync.pointer("/status/approvals").and_then(Value::as_array).into_iter().flatten();
+    let mut asked = sync.pointer("/status/approvals").and_then(Value::as_array).into_iter().flatten();
     let is_it = |asked: &&Value| asked["hash"] == hash;
     let deletions = sync.pointer("/status/approval").filter(is_it).map(|_| "the pending deletions");
     deletions.or_else(|| {
-        asked.filter(is_it).next().map(|asked| match asked["of"] == "Revision" {
+        asked.find(is_it).map(|asked| match asked["of"] == "Revision" {
             true => "the revision",
             false => "the pending deletions",
         })

@@ -30,18 +30,18 @@ pub(super) struct SignedIn<'a> {
     pub(super) session: &'a Session,
 }
 
-/// Finds the person of a request; `None` without a sign-in. A person without anybody who can ask
-/// for the rights is refused.
+/// A person whose rights nobody can ask for.
+pub(super) struct NoReviews;
+
+/// Finds the person of a request; `None` without a sign-in.
 pub(super) fn of_request<'a>(
     extensions: &'a Extensions,
     access: Option<&'a ConsoleAccess>,
-) -> Result<Option<SignedIn<'a>>, Response<Body>> {
+) -> Result<Option<SignedIn<'a>>, NoReviews> {
     match (extensions.get::<Viewer>(), extensions.get::<Session>(), access) {
         (None | Some(Viewer::Loopback), ..) => Ok(None),
         (Some(viewer), Some(session), Some(access)) => Ok(Some(SignedIn { access, viewer, session })),
-        (Some(Viewer::Person(_)), ..) => {
-            Err(plain(StatusCode::SERVICE_UNAVAILABLE, "Nobody can ask for your rights here.\n"))
-        }
+        (Some(Viewer::Person(_)), ..) => Err(NoReviews),
     }
 }
 

@@ -40,7 +40,8 @@ fn functions(folder: &Path, into: &mut BTreeSet<String>) {
             let named = if path.ends_with("main.rs") { folder } else { path.as_path() };
             let file = named.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
             let text = fs::read_to_string(&path).expect("a file");
-            let tests = text.split("test]\n").skip(1).chain(text.split("\"multi_thread\")]\n").skip(1));
+            let ends = ["test]\n", "\"multi_thread\")]\n", "start_paused = true)]\n"];
+            let tests = ends.into_iter().flat_map(|end| text.split(end).skip(1));
             let names = tests.filter_map(|rest| rest.split_once("fn ")?.1.split('(').next());
             // Some files list their tests for a macro, a name a line.
             let is_one = |line: &&str| text.contains(&format!("fn {line}("));
