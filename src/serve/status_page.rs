@@ -119,7 +119,7 @@ impl StatusPage {
         self.1.as_ref().and_then(SignIn::tls)
     }
 
-    /// Serves people who signed in, whose [`Viewer`] is in the extensions of the request: they see
+    /// Serves people who signed in, whose `Viewer` is in the extensions of the request: they see
     /// and do what Kubernetes lets them. To be called before the handler is cloned.
     pub fn with_console(mut self, access: ConsoleAccess) -> Self {
         if let Some(inner) = Arc::get_mut(&mut self.0) {

@@ -38,7 +38,6 @@ use jobs::JobNeed;
 pub use lfs_files::{fetch_lfs, fill_lfs};
 pub use mount_place::OccupiedPlace;
 use origin::{Origin, key};
-use quota::BESIDE;
 pub use read_files::{CommitSummary, ReadResult};
 use recent_polls::RecentPoll;
 use relations::RelationCache;
@@ -266,7 +265,7 @@ impl MirrorFolder {
             let held =
                 name.to_str().and_then(|name| open.get(name)).is_some_and(|one| one.strong_count() > 0);
             if !held
-                && !BESIDE.iter().any(|kept| name == *kept)
+                && !quota::BESIDE.iter().any(|kept| name == *kept)
                 && entry.file_type().is_ok_and(|kind| kind.is_dir())
             {
                 // A failed removal is repeated the next time.

@@ -1,6 +1,6 @@
 //! Ways in: turns a request into a viewer and a session, or refuses it.
 //!
-//! In: the setting `console`, and requests. Out: an [`Admission`]. With a sign-in nothing is served
+//! In: the setting `console`, and requests. Out: an admission. With a sign-in nothing is served
 //! without a person, except the pages around signing in and the files of the page. A bearer token
 //! comes first, then the headers of a proxy, then the cookie; each of them that is present and not
 //! accepted refuses the request.
