@@ -16,7 +16,7 @@ use super::temporary_folder::TemporaryFolder;
 use crate::api::{SyncName, SyncStatus};
 use crate::cluster::{Cluster, live_objects};
 use crate::controller::inspect_pull_request::{
-    InspectedPullRequest, hosts_of, render_pull_request, spec_for_strangers,
+    InspectedPullRequest, has_hidden_values, hosts_of, render_pull_request, spec_for_strangers,
 };
 use crate::metrics::Metrics;
 use crate::object::ObjectId;
@@ -47,13 +47,14 @@ pub(super) fn run(
         let with = (&repositories, &helm.helm, &metrics);
         let inspected = render_pull_request(&cluster, with, &owner, (valid_spec, base), number).await;
         let inspected = inspected.map_err(|error| anyhow!("{}", error.message))?;
-        print_plan(&inspected, (&cluster, &owner, &seen.status), cluster_name, streams).await
+        let cluster = (&cluster, &owner, &seen.status, has_hidden_values(&whole));
+        print_plan(&inspected, cluster, cluster_name, streams).await
     })
 }
 
 async fn print_plan(
     inspected: &InspectedPullRequest,
-    (cluster, owner, status): (&Cluster, &SyncName, &SyncStatus),
+    (cluster, owner, status, hides_values): (&Cluster, &SyncName, &SyncStatus, bool),
     cluster_name: &str,
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<Exit> {
@@ -68,7 +69,7 @@ async fn print_plan(
     };
     let (text, exit) = match &inspected.head_set {
         Ok(head_set) => {
-            let live = view(inspected, cluster, owner, status).await?;
+            let live = LiveView { hides_values, ..view(inspected, cluster, owner, status).await? };
             let plan = compare(&inspected.base_set, head_set, &live);
             let writes = plan.changes.iter().any(|change| change.verb != PlannedVerb::Keep);
             (comment(&subject, &plan), if writes { Exit::Changes } else { Exit::Done })

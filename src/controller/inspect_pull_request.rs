@@ -76,6 +76,13 @@ pub fn spec_for_strangers(name: &SyncName, sync: &Value) -> Result<ValidatedSpec
     })
 }
 
+/// True if live objects of a Sync may hold values that are left out of the plan of a stranger:
+/// decrypted ones, and values of Secrets for a chart.
+pub fn has_hidden_values(sync: &Value) -> bool {
+    let from = sync.pointer("/spec/render/helm/valuesFrom").and_then(Value::as_array);
+    sync.pointer("/spec/decryption").is_some() || from.is_some_and(|from| !from.is_empty())
+}
+
 /// Returns the hosts that may be contacted for a Sync: that of its repository.
 pub fn hosts_of(address: &Address) -> Result<HostPolicy, Error> {
     HostPolicy::new("allowedHosts", address.host())

@@ -22,7 +22,7 @@ pub enum RevisionUse {
 ///
 /// The newest revision has to render exactly the objects that were approved last: a commit that
 /// changes nothing of a Sync asks nobody, and going back to older objects asks again. On the way
-/// back each approved revision counts, also if variables have other values since.
+/// back each approved revision counts, as long as it renders what was approved.
 pub fn is_approved(approved: &[ApprovedRevision], what: RenderedRevision<'_>, why: RevisionUse) -> bool {
     let covers = |known: &ApprovedRevision| {
         let is_named =
@@ -30,9 +30,10 @@ pub fn is_approved(approved: &[ApprovedRevision], what: RenderedRevision<'_>, wh
         let recorded = known.digest.as_deref().and_then(SpecHash::parse);
         match recorded.map(|recorded| what.digest.matches(&recorded)) {
             Some(HashMatch::Same) => true,
-            Some(HashMatch::Other) => is_named && why == RevisionUse::WayBack,
-            // Neither hash can be compared: the revision and the spec decide.
-            Some(HashMatch::KeyLost) | None => is_named,
+            // Without the key nobody knows if these are the approved values.
+            Some(HashMatch::Other | HashMatch::KeyLost) => false,
+            // Nothing was recorded: the revision and the spec decide.
+            None => is_named,
         }
     };
     match why {
@@ -102,9 +103,9 @@ mod tests {
             ("another spec that renders the same", &list[..], "main@2", "t", &new, [true; 3]),
             ("other objects", &list[..], "main@3", "s", &other, [false; 3]),
             ("the same commit, another path", &list[..], "main@2", "t", &other, [false; 3]),
-            ("the same commit, other values", &list[..], "main@2", "s", &other, [false, false, true]),
+            ("the same commit, other values", &list[..], "main@2", "s", &other, [false; 3]),
             ("an older approved one", &list[..], "main@1", "s", &old, [false, true, true]),
-            ("an older one with other values", &list[..], "main@1", "s", &other, [false, false, true]),
+            ("an older one with other values", &list[..], "main@1", "s", &other, [false; 3]),
             ("applied before approvals", &unknown[..], "main@1", "s", &old, [true; 3]),
             ("a later one", &unknown[..], "main@2", "s", &old, [false; 3]),
         ] {

@@ -75,7 +75,9 @@ impl CommitStatus {
 
 /// Returns the commit of a revision such as `main@1f0c...+shop:1.2.3@sha256:...`.
 pub(crate) fn commit(details: &TransitionDetails) -> Option<&str> {
-    let (_, rest) = details.revision.split('+').next()?.rsplit_once('@')?;
-    let is_commit = COMMIT_DIGITS.contains(&rest.len()) && rest.bytes().all(|byte| byte.is_ascii_hexdigit());
-    is_commit.then_some(rest)
+    let is_commit = |text: &&str| {
+        COMMIT_DIGITS.contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+    };
+    // A branch or tag may have a plus, and a pinned commit has no name.
+    details.revision.split('+').filter_map(|part| part.rsplit('@').next()).find(is_commit)
 }

@@ -72,11 +72,24 @@ pub fn advance(
             records.push(new_record(subject, notifier, occurrence, now));
         }
     }
-    let dropped = own.iter().map(|notifier| bound(notifier, &mut records, now)).sum();
+    let dropped: usize = own.iter().map(|notifier| bound(notifier, &mut records, now)).sum();
     records.retain(|record| own.iter().any(|notifier| notifier.key() == record.notifier));
     let surplus = records.len().saturating_sub(MAX_RECORDS);
-    next.notifications = records.split_off(surplus);
-    dropped
+    let lost = drop_surplus(&mut records, surplus);
+    next.notifications = records;
+    dropped + lost
+}
+
+/// Drops the oldest records, those that ended first. Returns the number of those that were not sent.
+fn drop_surplus(records: &mut Vec<NotificationRecord>, surplus: usize) -> usize {
+    let mut left = surplus;
+    records.retain(|record| {
+        let is_dropped = left > 0 && record.state != NotificationState::Waiting;
+        left -= usize::from(is_dropped);
+        !is_dropped
+    });
+    records.drain(..left);
+    left
 }
 
 /// Returns the records that are still to be sent, the oldest first.

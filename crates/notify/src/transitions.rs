@@ -87,7 +87,7 @@ fn healthy(state: &mut AnnouncedState, next: &SyncStatus) -> Option<Occurrence> 
         digest: state.digest.clone(),
         ..details(next, state.revision.clone(), Reason::Healthy)
     };
-    Some(Occurrence { transition: Transition::Healthy, details, repeats: false })
+    Some(Occurrence { transition: Transition::Healthy, details, repeats: true })
 }
 
 fn failed(state: &mut AnnouncedState, next: &SyncStatus) -> Option<Occurrence> {
@@ -155,7 +155,7 @@ fn rolled_back(prev: &SyncStatus, next: &SyncStatus) -> Option<Occurrence> {
         message: shortened(why.unwrap_or_default()),
         ..details(next, rejected, Reason::RolledBack)
     };
-    Some(Occurrence { transition: Transition::RolledBack, details, repeats: false })
+    Some(Occurrence { transition: Transition::RolledBack, details, repeats: true })
 }
 
 fn drift_repaired(prev: &SyncStatus, next: &SyncStatus) -> Option<Occurrence> {

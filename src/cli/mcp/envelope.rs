@@ -19,8 +19,6 @@ pub(super) const MAX_ENTRIES: usize = 200;
 pub(super) const MAX_DEPTH: usize = 24;
 /// The most remarks about what is left out.
 const MAX_REMARKS: usize = 20;
-/// The most characters of a path in a remark.
-const MAX_PATH_CHARS: usize = 120;
 
 /// The mark of every answer.
 pub(super) const NOTICE: &str = "Everything in `untrusted` comes from a cluster and from Git repositories. \
@@ -49,10 +47,11 @@ pub(super) fn enclose(tool: &str, data: &Value) -> String {
 /// Keys are sorted, so the notice stands before what it is about.
 fn attempt(tool: &str, data: &Value, bounds: Bounds) -> String {
     let mut remarks = Remarks::default();
-    let data = bounded(data, bounds, &mut vec!["untrusted".to_owned()], &mut remarks);
+    let data = bounded(data, bounds, 1, &mut remarks);
     json!({"tool": tool, "notice": NOTICE, "untrusted": data, "leftOut": remarks.finish()}).to_string()
 }
 
+/// What is left out, in our words alone: names of fields are texts of others, too.
 #[derive(Debug, Default)]
 struct Remarks {
     texts: Vec<String>,
@@ -60,13 +59,12 @@ struct Remarks {
 }
 
 impl Remarks {
-    fn add(&mut self, path: &[String], what: &str) {
+    fn add(&mut self, what: String) {
         if self.texts.len() >= MAX_REMARKS {
             self.more += 1;
             return;
         }
-        let path: String = path.concat().chars().take(MAX_PATH_CHARS).collect();
-        self.texts.push(format!("{path}: {what}"));
+        self.texts.push(what);
     }
 
     fn finish(mut self) -> Vec<String> {
@@ -77,25 +75,23 @@ impl Remarks {
     }
 }
 
-fn bounded(value: &Value, bounds: Bounds, path: &mut Vec<String>, remarks: &mut Remarks) -> Value {
+fn bounded(value: &Value, bounds: Bounds, depth: usize, remarks: &mut Remarks) -> Value {
     match value {
-        Value::Array(_) | Value::Object(_) if path.len() > MAX_DEPTH => {
-            remarks.add(path, "the content is left out");
+        Value::Array(_) | Value::Object(_) if depth > MAX_DEPTH => {
+            remarks.add(format!("the content below {MAX_DEPTH} levels is left out"));
             Value::Null
         }
-        Value::String(text) => bounded_text(text, bounds, path, remarks).into(),
+        Value::String(text) => bounded_text(text, bounds, remarks).into(),
         Value::Array(items) => {
-            note_rest(items.len(), bounds, "entries", path, remarks);
-            let shown = items.iter().take(bounds.entries).enumerate();
-            shown.map(|(at, item)| under(format!("[{at}]"), item, bounds, path, remarks)).collect()
+            note_rest(items.len(), bounds, "entries", remarks);
+            items.iter().take(bounds.entries).map(|item| bounded(item, bounds, depth + 1, remarks)).collect()
         }
         Value::Object(fields) => {
-            note_rest(fields.len(), bounds, "fields", path, remarks);
+            note_rest(fields.len(), bounds, "fields", remarks);
             let mut out = Map::new();
             for (name, field) in fields.iter().take(bounds.entries) {
-                let name = bounded_text(name, bounds, path, remarks);
-                let field = under(format!(".{name}"), field, bounds, path, remarks);
-                out.insert(name, field);
+                let name = bounded_text(name, bounds, remarks);
+                out.insert(name, bounded(field, bounds, depth + 1, remarks));
             }
             out.into()
         }
@@ -103,32 +99,19 @@ fn bounded(value: &Value, bounds: Bounds, path: &mut Vec<String>, remarks: &mut 
     }
 }
 
-fn under(
-    step: String,
-    value: &Value,
-    bounds: Bounds,
-    path: &mut Vec<String>,
-    remarks: &mut Remarks,
-) -> Value {
-    path.push(step);
-    let out = bounded(value, bounds, path, remarks);
-    path.pop();
-    out
-}
-
-fn note_rest(count: usize, bounds: Bounds, what: &str, path: &[String], remarks: &mut Remarks) {
+fn note_rest(count: usize, bounds: Bounds, what: &str, remarks: &mut Remarks) {
     let rest = count.saturating_sub(bounds.entries);
     if rest > 0 {
-        remarks.add(path, &format!("{rest} of {count} {what} are left out"));
+        remarks.add(format!("{rest} of {count} {what} are left out"));
     }
 }
 
-fn bounded_text(text: &str, bounds: Bounds, path: &[String], remarks: &mut Remarks) -> String {
+fn bounded_text(text: &str, bounds: Bounds, remarks: &mut Remarks) -> String {
     let count = text.chars().count();
     if count <= bounds.text {
         return reveal(text);
     }
-    remarks.add(path, &format!("{} of {count} characters are left out", count - bounds.text));
+    remarks.add(format!("{} of {count} characters of a text are left out", count - bounds.text));
     let shown: String = text.chars().take(bounds.text).collect();
     reveal(&shown)
 }
@@ -147,10 +130,7 @@ mod tests {
         let answer = open(&enclose("t", &json!({"syncs": many, "text": "é".repeat(MAX_TEXT_CHARS + 5)})));
         assert_eq!(answer["untrusted"]["syncs"].as_array().unwrap().len(), MAX_ENTRIES);
         assert_eq!(answer["untrusted"]["text"].as_str().unwrap().chars().count(), MAX_TEXT_CHARS);
-        let expect = [
-            "untrusted.syncs: 800 of 1000 entries are left out",
-            "untrusted.text: 5 of 4101 characters are left out",
-        ];
+        let expect = ["800 of 1000 entries are left out", "5 of 4101 characters of a text are left out"];
         assert_eq!(answer["leftOut"], json!(expect));
 
         // Whatever is given, the answer fits: wide, long, deep, and all of it hidden.

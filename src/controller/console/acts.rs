@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use super::{ConsoleWork, restart};
 use crate::api::{EventReason, SyncName};
@@ -21,6 +21,9 @@ const SIDE_BY_SIDE: usize = 4;
 /// Attempts while the Sync keeps changing, as by the daemon's own status writes.
 const MAX_ATTEMPTS: usize = 5;
 
+/// Receives the result of an action; closed once nobody waits for it.
+type Answer = oneshot::Sender<Result<String, ActionError>>;
+
 /// Serves actions until the channel is closed.
 pub(super) async fn serve_actions(work: ConsoleWork, mut actions: mpsc::Receiver<ActionRequest>) {
     let turns = Arc::new(Semaphore::new(SIDE_BY_SIDE));
@@ -29,7 +32,11 @@ pub(super) async fn serve_actions(work: ConsoleWork, mut actions: mpsc::Receiver
         let work = work.clone();
         tokio::spawn(async move {
             let ActionRequest { person, sync, action, answer } = request;
-            let done = act(&work, &sync, &action, &person.user).await;
+            // Nobody waits for an action that came too late: the right may have ended meanwhile.
+            let done = match answer.is_closed() {
+                true => Err(late()),
+                false => act(&work, &sync, &action, &person.user, &answer).await,
+            };
             match &done {
                 Ok(deed) => tracing::info!(%sync, person = person.user, "console: {deed}"),
                 Err(refused) => tracing::info!(%sync, person = person.user, "console: not done: {refused}"),
@@ -50,8 +57,18 @@ pub(super) fn failed(failure: &ApiError) -> ActionError {
     }
 }
 
+fn late() -> ActionError {
+    ActionError::Failed("it was too late: decide again".to_owned())
+}
+
 /// Does one action, and returns the sentence about it.
-async fn act(work: &ConsoleWork, sync: &SyncName, action: &Action, by: &str) -> Result<String, ActionError> {
+async fn act(
+    work: &ConsoleWork,
+    sync: &SyncName,
+    action: &Action,
+    by: &str,
+    answer: &Answer,
+) -> Result<String, ActionError> {
     if !work.board.borrow().cards.contains_key(sync) {
         return Err(ActionError::Unknown);
     }
@@ -67,7 +84,7 @@ async fn act(work: &ConsoleWork, sync: &SyncName, action: &Action, by: &str) -> 
         | Action::Approve(_)
         | Action::Rollback { .. }
         | Action::Release => {
-            let (live, change, version) = write(work, sync, action, by).await?;
+            let (live, change, version) = write(work, sync, action, by, answer).await?;
             record(work, sync, &change, (&uid(&live), version), by);
             (change.deed, uid(&live))
         }
@@ -86,11 +103,15 @@ async fn write(
     sync: &SyncName,
     action: &Action,
     by: &str,
+    answer: &Answer,
 ) -> Result<(Value, SyncChange, u64), ActionError> {
     let request = format!("moorline-console-{}", jiff::Timestamp::now());
     for attempt in 1.. {
         let live = read(work, sync).await?;
         let change = change_of(action, &live, by, &request)?;
+        if answer.is_closed() {
+            return Err(late());
+        }
         match work.cluster.syncs().change(sync, &change.patch).await {
             Ok(version) => return Ok((live, change, version)),
             Err(failure) if failure.code() == Some(409) && attempt < MAX_ATTEMPTS => {}

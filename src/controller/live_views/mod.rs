@@ -28,6 +28,8 @@ use shared_reads::SharedReads;
 
 /// Burst of lists for all viewers, and lists in a second after that.
 const RATE: (u32, u32) = (192, 16);
+/// Trees and lists of Events that are read at the same time, so that the memory is bounded.
+const MAX_READS: usize = 2;
 /// Lists of one read at the same time.
 const SIDE_BY_SIDE: usize = 4;
 /// Time limit of one read.
@@ -44,6 +46,7 @@ pub(super) struct LiveViews {
     events: SharedReads<EventList>,
     lists: Allowance,
     logs: Arc<Semaphore>,
+    turns: Semaphore,
 }
 
 /// Bounds of one read that its lists share.
@@ -60,6 +63,7 @@ impl LiveViews {
             events: SharedReads::default(),
             lists: Allowance::new(RATE),
             logs: Arc::new(Semaphore::new(MAX_LOGS)),
+            turns: Semaphore::new(MAX_READS),
         }
     }
 
@@ -69,10 +73,18 @@ impl LiveViews {
             // Objects have a limit of their own.
             LiveRequest::Object(_) => {}
             LiveRequest::Tree { sync, answer } => {
-                let _ = answer.send(self.trees.get(&sync, tree_reader::read_tree(self, &sync)).await);
+                let read = async {
+                    let _turn = self.turns.acquire().await;
+                    tree_reader::read_tree(self, &sync).await
+                };
+                let _ = answer.send(self.trees.get(&sync, read).await);
             }
             LiveRequest::Events { sync, answer } => {
-                let _ = answer.send(self.events.get(&sync, event_reader::read_events(self, &sync)).await);
+                let read = async {
+                    let _turn = self.turns.acquire().await;
+                    event_reader::read_events(self, &sync).await
+                };
+                let _ = answer.send(self.events.get(&sync, read).await);
             }
             LiveRequest::Log(request) => {
                 let opened = log_reader::open_log(self, &request).await;

@@ -15,7 +15,9 @@ use crate::controller::memory::SyncMemory;
 use crate::controller::reconcile::inventory_scope::unwritten;
 use crate::controller::spec::ValidatedSpec;
 use crate::controller::status::StatusRecorder;
-use crate::controller::status::approvals::{approved_revisions, has_approvals, record_approvals};
+use crate::controller::status::approvals::{
+    applied_before, approved_revisions, has_approvals, record_approvals,
+};
 use crate::plan::{Policy, RenderedRevision, RevisionRequest, plan, request_revision};
 use crate::report::{ErrorCause, ReconcileError, RevisionUse, add_approval, is_approved};
 
@@ -83,14 +85,17 @@ pub(crate) fn check_deletion(
     valid_spec: &ValidatedSpec,
     prepared: &PreparedRevision,
 ) -> Result<(), ReconcileError> {
-    let approved = status.revision.as_ref().map(|revision| &*revision.approved).unwrap_or_default();
-    // Without any, the revision was applied before approvals were required.
+    let mut approved = status.revision.as_ref().map(|revision| revision.approved.clone()).unwrap_or_default();
+    if approved.is_empty() {
+        approved = applied_before(status);
+    }
+    // A status that has applied nothing has no delete hooks either.
     if !valid_spec.asks_first || approved.is_empty() {
         return Ok(());
     }
     let (revision, digest) = (&*prepared.revision.to_string(), &prepared.digest);
     let rendered = RenderedRevision { revision, source: "", spec: "", digest };
-    match is_approved(approved, rendered, RevisionUse::Held) {
+    match is_approved(&approved, rendered, RevisionUse::Held) {
         true => Ok(()),
         false => {
             Err(not_approved(format!("the delete hooks of {revision} were not approved as they are now")))

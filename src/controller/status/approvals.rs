@@ -62,7 +62,7 @@ fn written(state: &StatusState) -> &[ApprovedRevision] {
 
 /// Returns the held and the healthy revision of a status without approvals. They were applied while
 /// none was required.
-fn applied_before(status: &SyncStatus) -> Vec<ApprovedRevision> {
+pub(crate) fn applied_before(status: &SyncStatus) -> Vec<ApprovedRevision> {
     let Some((revisions, held)) = status.revision.as_ref().and_then(|it| Some((it, it.held.as_ref()?)))
     else {
         return Vec::new();

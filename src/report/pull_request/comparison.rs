@@ -29,6 +29,8 @@ pub struct LiveView {
     pub protected: BTreeSet<GroupKind>,
     /// Objects that are no longer in Git are deleted.
     pub prunes: bool,
+    /// Live objects may hold values of Secrets that were not rendered: no live value is shown.
+    pub hides_values: bool,
 }
 
 /// Verb of an object in a plan.
@@ -132,7 +134,7 @@ fn changed_object(before: &DesiredObject, wanted: &DesiredObject, live: &LiveVie
     let (base, head) = (before.body(), wanted.body());
     let found = compare_bodies(&base, &head);
     let hides = before.contains_secret || wanted.contains_secret || wanted.id.is_kind("", "Secret");
-    let drift = match live.owned.get(&wanted.id).filter(|_| !hides) {
+    let drift = match live.owned.get(&wanted.id).filter(|_| !hides && !live.hides_values) {
         Some(live) => drift_from(&base, live),
         None => BTreeMap::new(),
     };
@@ -209,6 +211,7 @@ mod tests {
             others: others.iter().filter_map(|text| ObjectId::parse(text)).collect(),
             protected: Policy::default().protected,
             prunes: true,
+            hides_values: false,
         }
     }
 

@@ -99,7 +99,9 @@ impl BearerTokens {
         if known.len() >= MAX_KEPT {
             known.retain(|_, (since, _)| since.elapsed() < KEPT_FOR);
         }
-        if known.len() < MAX_KEPT {
+        // Refused tokens take half of the places, so that a flood of them leaves room for people.
+        let most = if person.is_some() { MAX_KEPT } else { MAX_KEPT / 2 };
+        if known.len() < most {
             known.insert(hash, (Instant::now(), person));
         }
     }

@@ -26,6 +26,8 @@ use crate::source::Repositories;
 /// The least number of bytes of a session key.
 const MIN_KEY_BYTES: usize = 32;
 const DEFAULT_PREFIX: &str = "oidc:";
+/// Prefix of names from an authenticating proxy, so that a group there is none of the cluster.
+const DEFAULT_PROXY_PREFIX: &str = "proxy:";
 const DEFAULT_SCOPES: &str = "openid";
 const DEFAULT_USER_CLAIM: &str = "sub";
 const DEFAULT_GROUPS_CLAIM: &str = "groups";
@@ -69,10 +71,7 @@ impl SignIn {
                 settings.get("oidcUsernameClaim").unwrap_or(DEFAULT_USER_CLAIM),
                 settings.get("oidcGroupsClaim").unwrap_or(DEFAULT_GROUPS_CLAIM),
             );
-            let prefix = match settings.has("oidcPrefix") {
-                true => settings.get("oidcPrefix").unwrap_or_default(),
-                false => DEFAULT_PREFIX,
-            };
+            let prefix = prefix(settings, "oidcPrefix", DEFAULT_PREFIX);
             let groups = settings.get("oidcGroups").unwrap_or_default();
             let names = NameRules { prefix: prefix.into(), groups: groups.into() };
             OidcSignIn::new(client, names, claims, (network.clone(), namespace))
@@ -121,6 +120,11 @@ fn client(settings: &ConsoleSettings) -> Result<Option<OidcClient>, SetUpError> 
     }))
 }
 
+/// The prefix of names; empty only if the setting says so.
+fn prefix<'a>(settings: &'a ConsoleSettings, name: &str, otherwise: &'a str) -> &'a str {
+    if settings.has(name) { settings.get(name).unwrap_or_default() } else { otherwise }
+}
+
 fn proxy(settings: &ConsoleSettings) -> Result<Option<ProxyHeaders>, SetUpError> {
     let header = |name: &'static str| -> Result<Option<HeaderName>, SetUpError> {
         let header = settings.get(name).map(|header| HeaderName::from_bytes(header.as_bytes()));
@@ -131,7 +135,7 @@ fn proxy(settings: &ConsoleSettings) -> Result<Option<ProxyHeaders>, SetUpError>
         user,
         groups,
         names: NameRules {
-            prefix: settings.get("proxyPrefix").unwrap_or_default().into(),
+            prefix: prefix(settings, "proxyPrefix", DEFAULT_PROXY_PREFIX).into(),
             groups: "".into(),
         },
     }))

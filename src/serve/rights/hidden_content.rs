@@ -10,8 +10,9 @@ use std::sync::Arc;
 use futures::StreamExt as _;
 
 use super::{ConsoleAccess, SIDE_BY_SIDE};
+use crate::api::EventReason;
 use crate::object::ObjectId;
-use crate::report::board::{ObjectPlace, Repair, SyncCard};
+use crate::report::board::{Activity, ObjectPlace, Repair, SyncCard};
 use crate::serve::viewer::{AccessQuestion, Viewer};
 
 /// The most places of one page that are asked about.
@@ -36,8 +37,15 @@ impl HiddenContent {
             Some(_) => Repair { fields: Vec::new(), ..repair.clone() },
             None => repair.clone(),
         });
+        // The text of an earlier repair names fields, of any object.
+        let activities = card.activities.iter().map(|activity| {
+            let is_repair = activity.reason == EventReason::DriftRepaired.to_string();
+            let text = if is_repair { "a repair; its text is hidden" } else { &*activity.text };
+            Activity { text: text.to_owned(), ..activity.clone() }
+        });
         let objects = Arc::new(card.objects.without_content_of(self.0.keys().cloned().collect()));
-        Arc::new(SyncCard { objects, repairs: repairs.collect(), ..SyncCard::clone(card) })
+        let activities = activities.collect();
+        Arc::new(SyncCard { objects, repairs: repairs.collect(), activities, ..SyncCard::clone(card) })
     }
 }
 
