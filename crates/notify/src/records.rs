@@ -80,7 +80,7 @@ pub fn advance(
     dropped + lost
 }
 
-/// Drops the oldest records, those that ended first. Returns the number of those that were not sent.
+/// Drops the oldest records, ended ones first. Returns the number of those that were not sent.
 fn drop_surplus(records: &mut Vec<NotificationRecord>, surplus: usize) -> usize {
     let mut left = surplus;
     records.retain(|record| {

@@ -51,7 +51,7 @@ fn attempt(tool: &str, data: &Value, bounds: Bounds) -> String {
     json!({"tool": tool, "notice": NOTICE, "untrusted": data, "leftOut": remarks.finish()}).to_string()
 }
 
-/// What is left out, in our words alone: names of fields are texts of others, too.
+/// Remarks about what is left out, in our words alone: names of fields are texts of others.
 #[derive(Debug, Default)]
 struct Remarks {
     texts: Vec<String>,

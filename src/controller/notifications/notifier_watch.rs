@@ -52,8 +52,8 @@ pub(super) async fn keep_notifiers(context: &Arc<Context>) {
             }
             NotifierWatchEvent::Broken(failure) => {
                 tracing::debug!(%failure, "Notifiers cannot be watched");
-                // Without the kind, or without the right, nobody waits for them. What was recorded is
-                // kept: a server that has just started answers like this for a moment.
+                // Nobody waits for them without the kind or the right. Records are kept: a server
+                // that has just started answers like this for a moment.
                 if matches!(failure.code(), Some(403 | 404)) {
                     known.send_modify(|known| known.is_late = true);
                 }
