@@ -133,10 +133,14 @@ async fn a_server_that_cannot_stream_what_is_there_is_asked_for_it_in_pages() {
             paths.sort_unstable();
             paths
         };
-        let both = ["/api/v1/configmaps", "/apis/moorline.dev/v1alpha1/syncs"];
-        assert_eq!(of(&streams), both, "each is asked to stream once");
-        assert_eq!(of(&|one| one.lists() && !one.checks_server_identity()), both, "each is listed once");
-        assert_eq!(of(&|one| one.is_watch() && !streams(one)), both, "and then watched");
+        let kinds = [
+            "/api/v1/configmaps",
+            "/apis/moorline.dev/v1alpha1/notifiers",
+            "/apis/moorline.dev/v1alpha1/syncs",
+        ];
+        assert_eq!(of(&streams), kinds, "each is asked to stream once");
+        assert_eq!(of(&|one| one.lists() && !one.checks_server_identity()), kinds, "each is listed once");
+        assert_eq!(of(&|one| one.is_watch() && !streams(one)), kinds, "and then watched");
         scene.assert_calm(&format!("after {status}")).await;
         scene.delete_sync("shop").await;
     }
