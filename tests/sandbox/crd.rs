@@ -147,7 +147,6 @@ async fn the_server_fills_in_the_defaults_and_they_are_those_of_the_daemon(serve
     let taken = create(&syncs, &written).await.expect("a Sync with a URL alone");
     let expect = json!({
         "source": {"git": {"url": "https://host/a.git", "submodules": false}},
-        "approval": {"revisions": "Automatic"},
         "path": "./",
         "render": {"type": "Auto", "plain": {"recurse": true}}, "rollback": {"onFailure": false},
         "createNamespace": false,

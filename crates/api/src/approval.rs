@@ -14,13 +14,13 @@ pub const MAX_APPROVED: usize = super::MAX_HISTORY;
 #[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct ApprovalPolicy {
-    /// A new revision: Automatic applies it, Required holds it as a plan until its hash is approved. Prunes have their own
-    /// approval, in prune.budget.
-    #[serde(default)]
-    pub revisions: RevisionApproval,
+    /// A new revision: Automatic, the default, applies it; Required holds it as a plan until its hash is approved. Prunes
+    /// have their own approval, in prune.budget.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revisions: Option<RevisionApproval>,
 }
 
-/// Reaction to a new revision.
+/// Reaction to a new revision: Automatic, the default, applies it; Required holds it as a plan until its hash is approved.
 #[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum RevisionApproval {
     /// It is applied.

@@ -128,8 +128,8 @@ pub struct SyncSpec {
     pub prune: PrunePolicy,
 
     /// Changes that wait for the approval of a person.
-    #[serde(default)]
-    pub approval: ApprovalPolicy,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<ApprovalPolicy>,
 
     /// What happens to the objects when the Sync is deleted: Orphan leaves them, Delete deletes them. A running
     /// deletion stops when the Sync is suspended or this becomes Orphan, until a person decides.

@@ -64,7 +64,7 @@ pub(super) fn build_objects(values: &InstallValues<'_>) -> anyhow::Result<Vec<Va
 pub(in super::super) fn daemon_rules() -> anyhow::Result<(Vec<Value>, Vec<Value>)> {
     let objects = rendered()?;
     let of = |kind: &str| -> Vec<Value> {
-        let roles = objects.iter().filter(|object| object["kind"] == kind);
+        let roles = objects.iter().filter(|object| object["kind"] == kind && !is_of_people(object));
         roles.filter_map(|role| role["rules"].as_array()).flatten().cloned().collect()
     };
     Ok((of("ClusterRole"), of("Role")))
@@ -74,6 +74,14 @@ fn rendered() -> anyhow::Result<Vec<Value>> {
     let documents = yaml::read("manifests.yaml", MANIFESTS.as_bytes(), Dialect::Kubectl);
     let documents = documents.context("the manifests of this program cannot be read")?;
     Ok(documents.into_iter().map(|document| document.value).filter(|value| !value.is_null()).collect())
+}
+
+/// True for a role that Kubernetes adds to view, edit or admin: the daemon does not have it.
+fn is_of_people(role: &Value) -> bool {
+    let labels = role["metadata"]["labels"].as_object();
+    labels.is_some_and(|labels| {
+        labels.keys().any(|label| label.starts_with("rbac.authorization.k8s.io/aggregate-to-"))
+    })
 }
 
 fn is_sync(object: &Value) -> bool {

@@ -128,7 +128,7 @@ pub fn validate(name: &SyncName, spec: &SyncSpec) -> Result<ValidatedSpec, SpecE
         target_namespace: target.unwrap_or(&name.namespace).into(),
         create_namespace: spec.create_namespace,
         prune: spec.prune.enabled,
-        asks_first: spec.approval.revisions == RevisionApproval::Required,
+        asks_first: spec.approval.and_then(|it| it.revisions) == Some(RevisionApproval::Required),
         budget: prune_policy::budget(&spec.prune)?,
         protected: prune_policy::protected(&spec.prune)?,
         drift: match spec.drift.mode {
