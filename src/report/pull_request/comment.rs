@@ -10,7 +10,7 @@ use super::comparison::{FieldChange, ObjectChange, PlannedVerb, PullRequestPlan}
 use super::markdown::{name, value};
 
 /// Most bytes of a comment: GitHub takes 65,536 characters, the other hosts more.
-pub const MAX_COMMENT_BYTES: usize = 65_000;
+pub(super) const MAX_COMMENT_BYTES: usize = 65_000;
 
 /// Most problems of a commit that cannot be rendered.
 const MAX_PROBLEMS: usize = 10;
@@ -36,7 +36,7 @@ pub struct CommentSubject<'a> {
 }
 
 /// Returns the first line of each comment about a Sync.
-pub fn comment_marker(subject: &CommentSubject<'_>) -> String {
+pub(super) fn comment_marker(subject: &CommentSubject<'_>) -> String {
     let part = |text: &str| -> String {
         let fits = |char: &char| char.is_ascii_alphanumeric() || "._:".contains(*char);
         // Two dashes would end the HTML comment.

@@ -173,7 +173,8 @@ fn has_variable(value: &Value) -> bool {
 mod tests {
     use serde_json::json;
 
-    use super::super::{CommentSubject, MAX_COMMENT_BYTES, comment, comment_marker, refusal_comment};
+    use super::super::comment::{MAX_COMMENT_BYTES, comment_marker};
+    use super::super::{CommentSubject, comment, refusal_comment};
     use super::*;
     use crate::desired::{Scopes, build_desired_set};
     use crate::plan::Policy;
