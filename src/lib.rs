@@ -39,7 +39,7 @@ pub use moorline_managed_fields as fields;
 pub use moorline_metrics as metrics;
 pub use moorline_notify as notifications;
 pub use moorline_render as render;
-pub use moorline_runtime::{chance, clock, fair_queue, lanes};
+pub use moorline_runtime::{chance, clock, fair_queue, lanes, token_bucket};
 pub use moorline_sandbox as sandbox;
 pub use moorline_settings as settings;
 pub use moorline_yaml as yaml;

@@ -13,10 +13,10 @@ use tokio::time::timeout;
 
 use super::Context;
 use super::live_views::LiveViews;
-use super::status::events::Allowance;
 use crate::plan::preview;
 use crate::report::board::{LiveDifference, LiveObject, redact_live};
 use crate::serve::{LiveObjectRequest, LiveRequest};
+use crate::token_bucket::TokenBucket;
 
 /// Burst of reads, and reads in a second after that.
 const RATE: (u32, u32) = (20, 3);
@@ -27,7 +27,7 @@ const READ_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Serves requests of the status page for what is in the cluster now.
 pub async fn serve_live_objects(context: Arc<Context>, mut wanted: mpsc::Receiver<LiveRequest>) {
-    let (allowance, turns) = (Allowance::new(RATE), Arc::new(Semaphore::new(SIDE_BY_SIDE)));
+    let (allowance, turns) = (TokenBucket::new(RATE), Arc::new(Semaphore::new(SIDE_BY_SIDE)));
     let views = Arc::new(LiveViews::new(context.clone()));
     while let Some(wanted) = wanted.recv().await {
         let wanted = match wanted {

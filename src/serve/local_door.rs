@@ -11,19 +11,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::header::{CACHE_CONTROL, COOKIE, LOCATION, SET_COOKIE};
+use axum::http::header::{LOCATION, SET_COOKIE};
 use axum::http::{HeaderMap, Method, Response, StatusCode};
 use axum::middleware::{Next, from_fn_with_state};
 use ring::hmac;
-use ring::rand::{SecureRandom as _, SystemRandom};
 
-use super::StatusPage;
-use super::login::{Session, is_same_origin};
-use super::status_page::is_of_the_loopback;
+use super::login::{Session, cookie_values, is_same_origin, random_text};
+use super::status_page::{NO_STORE, built, head, is_of_the_loopback, plain};
 use super::viewer::{Person, Viewer};
+use super::{PLAIN, StatusPage};
 
-/// Bytes of a secret.
-const SECRET_BYTES: usize = 32;
 /// Path before the secret that gives the cookie.
 const ENTRANCE: &str = "/enter/";
 
@@ -44,8 +41,8 @@ impl Door {
             viewer: Viewer::Person(Arc::new(Person { user, uid: None, groups, extra })),
             // Cookies of a host reach all its ports.
             cookie_name: format!("moorline-console-{port}"),
-            entrance: secret()?,
-            cookie: secret()?,
+            entrance: random_text()?,
+            cookie: random_text()?,
             was_used: AtomicBool::new(false),
         })
     }
@@ -67,48 +64,34 @@ impl Door {
     }
 
     fn knows(&self, headers: &HeaderMap) -> bool {
-        let all = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
-        let mut pairs = all.flat_map(|text| text.split(';')).filter_map(|pair| pair.trim().split_once('='));
-        pairs.any(|(name, value)| name == self.cookie_name && is_same(value, &self.cookie))
+        cookie_values(headers, &self.cookie_name).any(|value| is_same(value, &self.cookie))
     }
 }
 
 /// Answers strangers, and passes on the requests of the user.
 async fn pass(State(door): State<Arc<Door>>, mut request: Request, next: Next) -> Response<Body> {
     if !is_of_the_loopback(request.headers()) {
-        return text(
+        return plain(
             StatusCode::MISDIRECTED_REQUEST,
             "This console answers to 127.0.0.1 and localhost only.\n",
         );
     }
     if door.opens(request.uri().path()) {
         let cookie = format!("{}={}; HttpOnly; SameSite=Strict; Path=/", door.cookie_name, door.cookie);
-        let entered = Response::builder().status(StatusCode::SEE_OTHER).header(LOCATION, "/");
-        let entered = entered.header(SET_COOKIE, cookie).header(CACHE_CONTROL, "no-store");
-        return entered.body(Body::empty()).unwrap_or_default();
+        let entered = head(303, PLAIN, NO_STORE, None).header(LOCATION, "/").header(SET_COOKIE, cookie);
+        return built(entered.body(Body::empty()));
     }
     if !door.knows(request.headers()) {
         let words = "Open the address that moorline console has printed. It works once: start it again for another browser.\n";
-        return text(StatusCode::UNAUTHORIZED, words);
+        return plain(StatusCode::UNAUTHORIZED, words);
     }
     let is_safe = [Method::GET, Method::HEAD].contains(request.method());
     if !is_safe && !is_same_origin(None, request.headers(), false) {
-        return text(StatusCode::FORBIDDEN, "Changes are accepted from pages of this console only.\n");
+        return plain(StatusCode::FORBIDDEN, "Changes are accepted from pages of this console only.\n");
     }
     request.extensions_mut().insert(door.viewer.clone());
     request.extensions_mut().insert(Session::local(&door.cookie));
     next.run(request).await
-}
-
-fn text(status: StatusCode, words: &'static str) -> Response<Body> {
-    let answer = Response::builder().status(status).header(CACHE_CONTROL, "no-store");
-    answer.header("content-type", "text/plain; charset=utf-8").body(Body::from(words)).unwrap_or_default()
-}
-
-fn secret() -> Option<String> {
-    let mut bytes = [0; SECRET_BYTES];
-    SystemRandom::new().fill(&mut bytes).ok()?;
-    Some(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 /// Compares with a secret, in constant time.
@@ -120,6 +103,8 @@ fn is_same(given: &str, secret: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use axum::http::header::COOKIE;
+
     use super::*;
 
     #[test]

@@ -1,4 +1,4 @@
-//! A clock, random numbers and a fair queue that a simulation can control.
+//! A clock, random numbers, a fair queue and a rate limit that a simulation can control.
 //!
 //! In: nothing, or a seed.
 //! Out: the current time, numbers, and the order of requests. With a seed and a paused clock the
@@ -13,3 +13,4 @@ pub mod chance;
 pub mod clock;
 pub mod fair_queue;
 pub mod lanes;
+pub mod token_bucket;

@@ -5,58 +5,23 @@
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
-use std::time::Instant;
 
 use serde_json::{Value, json};
 
 use crate::api::{ConditionType, Reason, SyncName, SyncStatus};
-use crate::clock;
 use crate::object::ObjectId;
 use crate::observed::Drift;
 use crate::plan::{Change, Outcome};
+use crate::token_bucket::TokenBucket;
 
 /// Most bytes of a note that the API server accepts.
 const MAX_NOTE: usize = 1000;
-
-/// Rate limit for Events: a burst, and a number in each second after that.
-#[derive(Debug)]
-pub(crate) struct Allowance {
-    burst: f64,
-    rate: f64,
-    left: Mutex<(f64, Instant)>,
-}
-
-impl Allowance {
-    pub(crate) fn new((burst, rate): (u32, u32)) -> Self {
-        let burst = f64::from(burst);
-        Self { burst, rate: f64::from(rate), left: Mutex::new((burst, clock::now())) }
-    }
-
-    /// True if the full burst is available.
-    fn is_whole(&self) -> bool {
-        let left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
-        left.0 + clock::since(left.1).as_secs_f64() * self.rate >= self.burst
-    }
-
-    /// True if one more may be written.
-    pub(crate) fn take(&self) -> bool {
-        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = clock::now();
-        let gained = now.duration_since(left.1).as_secs_f64() * self.rate;
-        *left = ((left.0 + gained).min(self.burst), now);
-        let allowed = left.0 >= 1.0;
-        if allowed {
-            left.0 -= 1.0;
-        }
-        allowed
-    }
-}
 
 /// Rate limits by namespace: a noisy one does not use up the budget of another.
 #[derive(Debug)]
 pub(crate) struct Allowances {
     each: (u32, u32),
-    known: Mutex<HashMap<Box<str>, Allowance>>,
+    known: Mutex<HashMap<Box<str>, TokenBucket>>,
 }
 
 impl Allowances {
@@ -69,9 +34,9 @@ impl Allowances {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= MAX_NAMESPACES {
             // A limit with its full burst equals a new one.
-            known.retain(|_, allowance| !allowance.is_whole());
+            known.retain(|_, bucket| !bucket.is_whole());
         }
-        let new = || Allowance::new(self.each);
+        let new = || TokenBucket::new(self.each);
         known.entry(namespace.into()).or_insert_with(new).take()
     }
 }

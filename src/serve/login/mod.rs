@@ -2,13 +2,12 @@
 //!
 //! In: the setting `console`, and requests. Out: an admission. With a sign-in nothing is served
 //! without a person, except the pages around signing in and the files of the page. A bearer token
-//! comes first, then the headers of a proxy, then the cookie; each of them that is present and not
-//! accepted refuses the request.
+//! comes first, then the headers of a proxy, then the cookie. A token or proxy header that is not
+//! accepted refuses the request; a cookie that is not accepted counts as none.
 
 mod bearer_token;
 mod names;
 mod oidc_sign_in;
-mod once;
 mod origin;
 mod paths;
 mod proxy_headers;
@@ -18,6 +17,7 @@ mod set_up;
 #[cfg(test)]
 mod tests;
 mod tls;
+mod used_ids;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,14 +34,15 @@ use bearer_token::{BearerTokens, TokenError};
 pub use bearer_token::{KEPT_FOR, MAX_REVIEWS, TokenReviewRequest, serve_token_reviews};
 use oidc_sign_in::OidcSignIn;
 pub use oidc_sign_in::SIGN_IN_SECONDS;
-use once::UsedIds;
 pub(in crate::serve) use origin::is_same_origin;
 use origin::{ConsoleAddress, is_known_host};
 use proxy_headers::ProxyHeaders;
+pub(in crate::serve) use sealed_cookie::random_text;
 use sealed_cookie::{CookieKeys, CookieKind};
 pub use session::{Session, SignInWay, csrf_token, verify_csrf};
 pub use set_up::SetUpError;
 pub(in crate::serve) use tls::{PageTls, ProxyConnection};
+use used_ids::UsedIds;
 
 /// Time after which a person signs in again.
 pub const SESSION_SECONDS: i64 = 3600;
@@ -213,10 +214,8 @@ impl SignIn {
     /// Returns the value of a cookie that is there once.
     fn cookie(&self, headers: &HeaderMap, kind: CookieKind) -> Option<String> {
         let name = self.cookie_name(kind);
-        let lines = headers.get_all(COOKIE).iter().filter_map(|line| line.to_str().ok());
-        let pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
-        let mut own = pairs.filter(|(known, _)| *known == name);
-        let (_, value) = own.next()?;
+        let mut own = cookie_values(headers, name);
+        let value = own.next()?;
         own.next().is_none().then(|| value.to_owned())
     }
 
@@ -248,6 +247,13 @@ impl SignIn {
         }
         answer
     }
+}
+
+/// The values of all cookies of a name.
+pub(super) fn cookie_values<'a>(headers: &'a HeaderMap, name: &'a str) -> impl Iterator<Item = &'a str> {
+    let lines = headers.get_all(COOKIE).iter().filter_map(|line| line.to_str().ok());
+    let pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    pairs.filter(move |(known, _)| *known == name).map(|(_, value)| value)
 }
 
 /// True if a query has a name of a token.

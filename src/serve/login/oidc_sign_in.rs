@@ -15,11 +15,12 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use super::names::{NameRules, groups_of};
-use super::once::{Rate, UsedIds};
 use super::sealed_cookie::{CookieKeys, CookieKind, random_text};
 use super::seconds;
+use super::used_ids::UsedIds;
 use crate::serve::viewer::Person;
 use crate::source::{Repositories, send_exchange};
+use crate::token_bucket::TokenBucket;
 
 /// Time in which a person has to sign in at the provider.
 pub const SIGN_IN_SECONDS: i64 = 600;
@@ -29,8 +30,8 @@ const DESCRIPTION_KEPT_FOR: Duration = Duration::from_secs(600);
 const RETRY_AFTER: Duration = Duration::from_secs(5);
 /// The longest wait for one answer of the provider.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
-/// Sign-ins per second, and the burst.
-const RATE: (f64, f64) = (5.0, 20.0);
+/// Burst of sign-ins, and sign-ins in a second after that.
+const RATE: (u32, u32) = (20, 5);
 /// The most characters of a code.
 const MAX_CODE: usize = 4096;
 
@@ -81,8 +82,8 @@ pub(super) struct OidcSignIn {
     pub(super) groups_claim: Box<str>,
     provider: Mutex<Option<(Instant, Described)>>,
     used: UsedIds,
-    begun: Rate,
-    ended: Rate,
+    begun: TokenBucket,
+    ended: TokenBucket,
     network: Repositories,
     asker: Box<str>,
 }
@@ -102,8 +103,8 @@ impl OidcSignIn {
             groups_claim: groups_claim.into(),
             provider: Mutex::default(),
             used: UsedIds::default(),
-            begun: Rate::new(RATE.0, RATE.1),
-            ended: Rate::new(RATE.0, RATE.1),
+            begun: TokenBucket::new(RATE),
+            ended: TokenBucket::new(RATE),
             network,
             asker: asker.into(),
         }

@@ -95,7 +95,7 @@ impl std::fmt::Debug for CookieKeys {
 }
 
 /// Returns random text that can be a part of a URL; `None` if the system gives no random numbers.
-pub(super) fn random_text() -> Option<String> {
+pub(in crate::serve) fn random_text() -> Option<String> {
     let mut bytes = [0; RANDOM_BYTES];
     SystemRandom::new().fill(&mut bytes).ok()?;
     Some(URL_SAFE_NO_PAD.encode(bytes))

@@ -42,7 +42,7 @@ impl Session {
         Self { id: "local".to_owned(), way: SignInWay::Local, ends: None, key: Arc::new(key) }
     }
 
-    /// True if the browser sends what signs it in by itself, also for another website.
+    /// True if browsers sign the person in by themselves, also if another website makes the request.
     fn is_ambient(&self) -> bool {
         self.way != SignInWay::Token
     }
