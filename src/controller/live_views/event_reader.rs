@@ -1,18 +1,18 @@
 //! Reads the Events about a Sync, its objects and what they own.
 //!
-//! In: a Sync. Out: [`EventList`]. The Events of a namespace are listed once for all viewers.
+//! In: a Sync and its tree. Out: [`EventList`]. The Events of a namespace are listed once for all viewers.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use tokio::time::timeout_at;
 
-use super::tree_reader::read_tree;
 use super::{LiveViews, MAX_LISTED, ReadBudget, cut, discovered, left_out, postponed};
 use crate::api::SyncName;
 use crate::cluster::viewer::{ListBounds, ListForm, ListScope, list_for_viewer};
 use crate::object::GroupKind;
-use crate::report::live_tree::{EventList, EventRow, EventSelection, LeftOut};
+use crate::report::live_tree::{EventList, EventRow, EventSelection, LeftOut, LiveTree};
 
 /// The most namespaces whose Events are read.
 const MAX_NAMESPACES: usize = 20;
@@ -20,8 +20,11 @@ const MAX_NAMESPACES: usize = 20;
 const OF_THE_CLUSTER: &str = "default";
 
 /// Reads the Events of a Sync.
-pub(super) async fn read_events(views: &LiveViews, sync: &SyncName) -> Result<EventList, String> {
-    let tree = views.trees.get(sync, read_tree(views, sync)).await?;
+pub(super) async fn read_events(
+    views: &LiveViews,
+    sync: &SyncName,
+    tree: Arc<LiveTree>,
+) -> Result<EventList, String> {
     let unknown = || "this daemon does not know the objects of the Sync now".to_owned();
     let (_, cluster) = views.context.peers.view(sync).ok_or_else(unknown)?;
     discovered(&cluster).await?;

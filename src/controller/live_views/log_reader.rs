@@ -8,7 +8,6 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use super::tree_reader::read_tree;
 use super::{LiveViews, READ_TIMEOUT};
 use crate::cluster::viewer::{PodLog, open_pod_log};
 use crate::sanitize::sanitize;
@@ -27,7 +26,7 @@ pub(super) async fn open_log(
     request: &LogRequest,
 ) -> Result<mpsc::Receiver<Vec<u8>>, String> {
     let (sync, pod) = (&request.sync, &request.pod);
-    let tree = views.trees.get(sync, read_tree(views, sync)).await?;
+    let tree = views.tree(sync).await?;
     let container = &request.options.container;
     let is_there =
         tree.pod(pod).is_some_and(|(_, pod)| pod.containers.iter().any(|known| *known.name == **container));

@@ -8,6 +8,7 @@ mod event_reader;
 mod log_reader;
 mod shared_reads;
 mod tree_reader;
+mod view_reads;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,14 +18,15 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use super::Context;
-use super::status::events::Allowance;
+use crate::api::SyncName;
 use crate::cluster::{ApiError, Cluster};
 use crate::object::GroupKind;
 use crate::report::live_tree::{EventList, LeftOut, LiveTree};
 use crate::sanitize::sanitize;
 use crate::serve::LiveRequest;
+use crate::token_bucket::TokenBucket;
 use log_reader::MAX_LOGS;
-use shared_reads::SharedReads;
+use view_reads::ViewReads;
 
 /// Burst of lists for all viewers, and lists in a second after that.
 const RATE: (u32, u32) = (192, 16);
@@ -42,11 +44,9 @@ const MAX_BYTES: usize = 32 << 20;
 /// Serves the views of all Syncs.
 pub(super) struct LiveViews {
     context: Arc<Context>,
-    trees: SharedReads<LiveTree>,
-    events: SharedReads<EventList>,
-    lists: Allowance,
+    reads: ViewReads<LiveTree, EventList>,
+    lists: TokenBucket,
     logs: Arc<Semaphore>,
-    turns: Semaphore,
 }
 
 /// Bounds of one read that its lists share.
@@ -59,11 +59,9 @@ impl LiveViews {
     pub(super) fn new(context: Arc<Context>) -> Self {
         Self {
             context,
-            trees: SharedReads::default(),
-            events: SharedReads::default(),
-            lists: Allowance::new(RATE),
+            reads: ViewReads::new(MAX_READS),
+            lists: TokenBucket::new(RATE),
             logs: Arc::new(Semaphore::new(MAX_LOGS)),
-            turns: Semaphore::new(MAX_READS),
         }
     }
 
@@ -71,26 +69,27 @@ impl LiveViews {
     pub(super) async fn answer(&self, request: LiveRequest) {
         match request {
             // Objects have a limit of their own.
-            LiveRequest::Object(_) => {}
+            LiveRequest::Object(wanted) => {
+                let _ = wanted.answer.send(Err("objects are not read with trees".to_owned()));
+            }
             LiveRequest::Tree { sync, answer } => {
-                let read = async {
-                    let _turn = self.turns.acquire().await;
-                    tree_reader::read_tree(self, &sync).await
-                };
-                let _ = answer.send(self.trees.get(&sync, read).await);
+                let _ = answer.send(self.tree(&sync).await);
             }
             LiveRequest::Events { sync, answer } => {
-                let read = async {
-                    let _turn = self.turns.acquire().await;
-                    event_reader::read_events(self, &sync).await
-                };
-                let _ = answer.send(self.events.get(&sync, read).await);
+                let tree = tree_reader::read_tree(self, &sync);
+                let read = |tree| event_reader::read_events(self, &sync, tree);
+                let _ = answer.send(self.reads.events(&sync, tree, read).await);
             }
             LiveRequest::Log(request) => {
                 let opened = log_reader::open_log(self, &request).await;
                 let _ = request.answer.send(opened);
             }
         }
+    }
+
+    /// The tree of a Sync.
+    async fn tree(&self, sync: &SyncName) -> Result<Arc<LiveTree>, String> {
+        self.reads.tree(sync, tree_reader::read_tree(self, sync)).await
     }
 }
 
@@ -133,7 +132,7 @@ fn cut(kind: &GroupKind, namespace: &str) -> LeftOut {
     LeftOut { kind: kind.to_string(), namespace: namespace.to_owned(), reason }
 }
 
-/// The cluster with the identity of a Sync has these kinds.
+/// Returns once the kinds that the cluster serves are known.
 async fn discovered(cluster: &Cluster) -> Result<(), String> {
     cluster.discovery().ensure().await.map_err(|failure| sanitize(&failure.to_string()))
 }
