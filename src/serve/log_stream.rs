@@ -1,21 +1,19 @@
 //! A log that is followed: text as the container writes it.
 //!
 //! In: bytes of the log. Out: harmless text. The right to read it is asked for again every
-//! [`REVIEW_INTERVAL`], before further bytes go out. It ends with the log, after [`MAX_BYTES`],
+//! [`DECISION_AGE`], before further bytes go out. It ends with the log, after [`MAX_BYTES`],
 //! when the right is gone, with the session, and with the daemon.
 
 use std::convert::Infallible;
-use std::time::Duration;
 
 use futures::Stream;
 use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 
+use super::rights::DECISION_AGE;
 use super::viewer::{AccessQuestion, AccessReviews, Viewer};
 use crate::serve::page::LogText;
 
-/// The longest time for which a decision about the right counts.
-const REVIEW_INTERVAL: Duration = Duration::from_secs(10);
 /// The most bytes of one stream.
 const MAX_BYTES: usize = 16 << 20;
 
@@ -65,7 +63,7 @@ impl LogStream {
                 biased;
                 _ = self.ending.wait_for(|ending| *ending) => return None,
                 () = end_of(self.ends) => None,
-                () = sleep_until(self.reviewed + REVIEW_INTERVAL) => None,
+                () = sleep_until(self.reviewed + DECISION_AGE) => None,
                 bytes = self.log.recv() => Some(bytes),
             };
             match bytes {

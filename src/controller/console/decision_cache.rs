@@ -1,7 +1,8 @@
 //! Keeps decisions about rights for a short time.
 //!
 //! In: decisions, and the time at which each was asked for. Out: the decision, while it is younger
-//! than its age. The number of decisions is bounded; without room all old ones go, and then all.
+//! than [`DECISION_AGE`]. Their number is bounded: if there are too many, the old ones go first; if
+//! that is not enough, all go.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -47,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_decision_counts_for_ten_seconds_and_there_are_not_too_many() {
+    fn a_decision_counts_for_five_seconds_and_there_are_not_too_many() {
         let (mut cache, begun) = (DecisionCache::default(), Instant::now());
         cache.put(0, begun, true);
         let just = begun + DECISION_AGE - Duration::from_millis(1);

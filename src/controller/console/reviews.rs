@@ -1,6 +1,6 @@
 //! Answers questions about rights by reviews of the API server.
 //!
-//! In: a person and a question. Out: the decision. A decision is used for ten seconds, a question
+//! In: a person and a question. Out: the decision. A decision is used for five seconds, a question
 //! that is asked already is not asked again, and no more than a few are asked at the same time. A
 //! failure is no decision, and is not kept.
 
@@ -144,7 +144,7 @@ mod tests {
         assert_eq!((all, asked.load(Ordering::Relaxed)), (vec![Ok(true); 5], 1));
         assert_eq!((may("eve").await, may("sync").await), (Ok(false), Ok(true)));
         assert_eq!(asked.load(Ordering::Relaxed), 2);
-        tokio::time::advance(Duration::from_secs(10)).await;
+        tokio::time::advance(Duration::from_secs(5)).await;
         fails.store(1, Ordering::Relaxed);
         assert_eq!(
             (may("sync").await, may("sync").await),

@@ -241,14 +241,14 @@ async fn a_log_is_bounded_and_followed_as_long_as_it_may_be_read() {
     // Within the interval nobody is asked again; after it, before anything goes out.
     let questions = || fakes.asked.lock().unwrap().iter().filter(|word| *word == "get pods/log").count();
     let before = questions();
-    tokio::time::advance(Duration::from_secs(11)).await;
+    tokio::time::advance(Duration::from_secs(6)).await;
     writer.send(b"two\n".to_vec()).await.unwrap();
     assert_eq!(stream.next().await.unwrap().unwrap(), "two\n");
     assert_eq!(questions(), before + 1);
     fakes.refused.lock().unwrap().insert("get pods/log".to_owned());
     writer.send(b"three\n".to_vec()).await.unwrap();
     assert_eq!(stream.next().await.unwrap().unwrap(), "three\n");
-    tokio::time::advance(Duration::from_secs(11)).await;
+    tokio::time::advance(Duration::from_secs(6)).await;
     writer.send(b"four\n".to_vec()).await.unwrap();
     assert_eq!(stream.next().await.unwrap().unwrap(), "\n[moorline: you may not read this log any more]\n");
     assert!(stream.next().await.is_none() && writer.is_closed());

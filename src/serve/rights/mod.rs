@@ -22,8 +22,9 @@ pub(super) use hidden_content::HiddenContent;
 pub(super) use stream::StreamRights;
 pub use visible_board::{ReadableNamespaces, visible_board};
 
-/// The longest time that a decision about a right is used.
-pub const DECISION_AGE: Duration = Duration::from_secs(10);
+/// The longest time that a decision about a right is kept, and the interval at which a stream asks
+/// for it again. A right that has ended counts for twice that at most.
+pub const DECISION_AGE: Duration = Duration::from_secs(5);
 /// Verbs of people on Syncs, besides those of all kinds.
 const VERBS: [&str; 4] = ["sync", "suspend", "approve", "rollback"];
 /// Reviews for one page at the same time.

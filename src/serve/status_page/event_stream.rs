@@ -55,9 +55,9 @@ impl EventStream {
         tokio::pin!(silence);
         loop {
             let board = self.board.borrow_and_update().clone();
-            let (board, recheck) = match &mut self.rights {
-                Some(rights) => (rights.visible(&board).await?, DECISION_AGE),
-                None => (board, KEEP_ALIVE_INTERVAL),
+            let board = match &mut self.rights {
+                Some(rights) => rights.visible(&board).await?,
+                None => board,
             };
             let now = page::version(&board, &self.route).unwrap_or_default();
             if self.last_sent != Some(now) {
@@ -67,7 +67,7 @@ impl EventStream {
             tokio::select! {
                 changed = self.board.changed() => changed.ok()?,
                 _ = self.ending.wait_for(|ending| *ending) => return None,
-                () = sleep(recheck), if self.rights.is_some() => continue,
+                () = sleep(DECISION_AGE), if self.rights.is_some() => continue,
                 () = &mut silence => return Some(":\n\n".to_owned()),
             }
             // Other Syncs may change often: compare the version of this page at this interval only.
