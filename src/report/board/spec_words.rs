@@ -7,6 +7,7 @@ use crate::api::{
     ConflictPolicy, DeletionPolicy, DriftMode, ExtraFieldPolicy, PruneBudget, PrunePolicy, SyncSpec,
 };
 use crate::grammar::counted;
+use crate::plan::PruneBudget as Limits;
 
 /// The most names in a sentence.
 const MAX_NAMES: usize = 8;
@@ -29,7 +30,7 @@ pub fn describe_spec(spec: &SyncSpec) -> Box<[SpecSentence]> {
         sentence("Fields that others add", extra(spec.drift.extra_fields).to_owned()),
         sentence("Fields that others own", conflicts(spec.conflicts).to_owned()),
         sentence("Health", health(spec)),
-        sentence("Time limit", format!("Slow steps of a sync may take {}.", spec.timeout.as_str())),
+        sentence("Time limit", time_limit(spec.timeout.as_str())),
     ];
     if spec.rollback.on_failure {
         let text = "If the objects of a commit fail, the last healthy revision is applied again.";
@@ -58,6 +59,10 @@ fn sentence(title: &'static str, text: String) -> SpecSentence {
     SpecSentence { title, text: text.into() }
 }
 
+fn time_limit(limit: &str) -> String {
+    format!("One reconcile may wait {limit} for fetches, for objects that others need, and for deletions.")
+}
+
 fn prune(policy: &PrunePolicy) -> String {
     if !policy.enabled {
         return "Objects that Git no longer contains stay in the cluster.".to_owned();
@@ -72,19 +77,21 @@ fn prune(policy: &PrunePolicy) -> String {
 }
 
 fn budget(budget: Option<&PruneBudget>) -> String {
-    match budget.map_or((Some(10), Some(30)), |budget| (budget.count, budget.percent)) {
-        (Some(0), _) | (_, Some(0)) if budget.is_some() => "Every deletion waits for approval.".to_owned(),
-        (Some(count), Some(percent)) => format!(
-            "If a commit deletes more than {} and more than {percent} % of them, it waits for approval.",
-            counted(count, "object")
-        ),
-        (Some(count), None) => {
-            format!("If a commit deletes more than {}, it waits for approval.", counted(count, "object"))
+    let (count, percent) = match budget.map(|budget| (budget.count, budget.percent)) {
+        None | Some((None, None)) => {
+            (Some(i32::from(Limits::DEFAULT_COUNT)), Some(i32::from(Limits::DEFAULT_PERCENT)))
         }
-        (None, Some(percent)) => {
-            format!("If a commit deletes more than {percent} % of them, it waits for approval.")
-        }
-        (None, None) => "Their number is not limited.".to_owned(),
+        Some(limits) => limits,
+    };
+    // Each deletion is more than 0.
+    let count = count.filter(|count| *count > 0).map(|count| counted(count, "object"));
+    let percent = percent.filter(|percent| *percent > 0);
+    let percent = percent.map(|percent| format!("{percent} % of the objects of the Sync"));
+    let limits: Vec<String> =
+        count.into_iter().chain(percent).map(|limit| format!("more than {limit}")).collect();
+    match limits.is_empty() {
+        true => "Every deletion waits for approval.".to_owned(),
+        false => format!("If a commit deletes {}, the deletion waits for approval.", limits.join(" and ")),
     }
 }
 
@@ -167,10 +174,10 @@ mod tests {
         let all = told(json!({}));
         for expect in [
             "Prune: Objects that Git no longer contains are deleted. If a commit deletes more than 10 objects \
-             and more than 30 % of them, it waits for approval.",
+             and more than 30 % of the objects of the Sync, the deletion waits for approval.",
             "When the Sync is deleted: Its objects stay in the cluster.",
             "Fields that others own: They are taken over.",
-            "Time limit: Slow steps of a sync may take 5m.",
+            "Time limit: One reconcile may wait 5m for fetches, for objects that others need, and for deletions.",
         ] {
             assert!(all.iter().any(|it| it == expect), "{expect}: {all:#?}");
         }
@@ -178,7 +185,12 @@ mod tests {
         for (more, expect) in [
             (json!({"prune": {"enabled": false}}), "stay in the cluster."),
             (json!({"prune": {"budget": {"count": 0}}}), "Every deletion waits for approval."),
-            (json!({"prune": {"budget": {"count": 1}}}), "more than 1 object, it waits"),
+            (json!({"prune": {"budget": {"count": 1}}}), "deletes more than 1 object, the deletion waits"),
+            (
+                json!({"prune": {"budget": {"count": 0, "percent": 20}}}),
+                "deletes more than 20 % of the objects",
+            ),
+            (json!({"prune": {"budget": {}}}), "more than 10 objects and more than 30 %"),
             (json!({"prune": {"protect": ["Secret"]}}), "always wait: Secret."),
             (json!({"drift": {"mode": "Report"}}), "nothing is undone."),
             (

@@ -131,9 +131,6 @@ impl Claim {
     }
 }
 
-const DEFAULT_COUNT: usize = 10;
-const DEFAULT_PERCENT: usize = 30;
-
 impl Default for Policy {
     fn default() -> Self {
         Self {
@@ -190,12 +187,20 @@ pub fn metadata_protection(protected: &BTreeSet<GroupKind>, id: &ObjectId, seen:
 }
 
 impl PruneBudget {
+    /// Maximum number of objects, if no limit is set.
+    pub const DEFAULT_COUNT: u8 = 10;
+    /// Maximum share of the owned objects in percent, if no limit is set.
+    pub const DEFAULT_PERCENT: u8 = 30;
+
     /// True if pruning `prunes` of `owned` objects needs approval.
     pub(super) fn is_exceeded(self, prunes: usize, owned: usize) -> bool {
         let over_count = |count| prunes > count;
         let over_percent = |percent| prunes * 100 > owned * percent;
         match (self.count, self.percent) {
-            (None, None) => over_count(DEFAULT_COUNT) && over_percent(DEFAULT_PERCENT),
+            (None, None) => {
+                over_count(usize::from(Self::DEFAULT_COUNT))
+                    && over_percent(usize::from(Self::DEFAULT_PERCENT))
+            }
             (Some(count), None) => over_count(count),
             (None, Some(percent)) => over_percent(usize::from(percent)),
             (Some(count), Some(percent)) => over_count(count) && over_percent(usize::from(percent)),
