@@ -31,7 +31,7 @@ use visit::pod_question;
 
 /// The most logs that are followed at the same time.
 pub(super) const MAX_LOG_STREAMS: usize = 16;
-/// The longest wait for a tree or Events. One read takes no longer, and another may run before.
+/// The longest wait for a tree or Events: two reads, because Events are read after their tree.
 const READ_TIMEOUT: Duration = Duration::from_secs(12);
 /// The longest wait for the whole of a log that is not followed.
 const LOG_TIMEOUT: Duration = Duration::from_secs(8);
@@ -78,11 +78,11 @@ impl LivePages {
         match view {
             LiveView::Tree => self.tree(visit, &card).await,
             LiveView::Events => self.events(visit, &card).await,
-            LiveView::Pod(pod) => match self.owned_pod(visit, &card, pod, "get").await {
+            LiveView::Pod(pod) => match self.owned_pod(visit, &card, pod).await {
                 Ok(owned) => visit.pod(&card, &owned),
                 Err(response) => response,
             },
-            LiveView::Logs(pod) => match self.owned_pod(visit, &card, pod, "get").await {
+            LiveView::Logs(pod) => match self.owned_pod(visit, &card, pod).await {
                 Ok(owned) => self.logs(visit, &card, owned).await,
                 Err(response) => response,
             },
@@ -127,14 +127,14 @@ impl LivePages {
         visit: &LiveVisit<'_>,
         card: &SyncCard,
         pod: &PodName,
-        verb: &str,
     ) -> Result<OwnedPod, Response<Body>> {
-        let question = pod_question(verb, "", &pod.namespace);
+        let question = pod_question("get", "", &pod.namespace);
         if !visit.is_granted(question).await {
             return Err(visit.not_found());
         }
         let tree = match self.read_tree(&card.name).await {
             Ok(tree) => tree,
+            Err(why) if visit.json => return Err(visit.reply(503, page::not_read_json(&why))),
             Err(why) => {
                 let text = format!("The Pods of the Sync were not read: {why}\n");
                 return Err(plain(StatusCode::SERVICE_UNAVAILABLE, &text));

@@ -190,7 +190,7 @@ impl StatusPage {
             Route::Events => self.events(page::parse_event_source(query), signed_in),
             Route::Live(sync, view) => {
                 let board = match signed_in {
-                    Some(who) => person::board(self, who, &asked.route, &[]).await.map(|(board, _)| board),
+                    Some(who) => person::board(self, who, &asked, &[]).await.map(|(board, _)| board),
                     None => Ok(self.0.board.borrow().clone()),
                 };
                 match board {

@@ -250,6 +250,7 @@ fn api_sync_plan() -> Value {
     object(
         &[
             ("approval", nullable(of_status("approval"))),
+            ("approvals", of_status("approvals")),
             ("deletes", list(row())),
             ("held", list(held)),
             ("revision", nullable(of_status("revision"))),

@@ -112,28 +112,24 @@ impl LiveTree {
         std::iter::successors(above(node), move |node| above(node))
     }
 
-    /// The same tree without the objects of some kinds in some namespaces. What they own moves to
-    /// their owner; what an object of the Sync owns is left out with it.
+    /// The same tree without owned objects that are refused. What they own moves to their owner.
+    /// Objects of the Sync stay.
     #[must_use]
     pub fn without(&self, refused: impl Fn(&LiveNode) -> bool) -> Self {
-        let kept: Vec<bool> = self.nodes.iter().map(|node| !refused(node)).collect();
+        let is_kept = |(at, node)| at < self.roots || !refused(node);
+        let kept: Vec<bool> = self.nodes.iter().enumerate().map(is_kept).collect();
         let mut place = vec![None; self.nodes.len()];
-        let (mut nodes, mut roots): (Vec<LiveNode>, usize) = (Vec::new(), 0);
+        let mut nodes: Vec<LiveNode> = Vec::new();
         for (at, node) in self.nodes.iter().enumerate() {
             if !kept.get(at).copied().unwrap_or_default() {
                 continue;
             }
-            // The nearest owner that is kept; an owned object without one is left out.
+            // The nearest owner that is kept: the object of the Sync at the latest.
             let mut owner = node.owner;
             while let Some(above) = owner.filter(|above| !kept.get(*above).copied().unwrap_or_default()) {
                 owner = self.nodes.get(above).and_then(|above| above.owner);
             }
-            let owner = match owner.map(|above| place.get(above).copied().flatten()) {
-                None if at < self.roots => None,
-                Some(Some(above)) => Some(above),
-                None | Some(None) => continue,
-            };
-            roots += usize::from(at < self.roots);
+            let owner = owner.and_then(|above| place.get(above).copied().flatten());
             if let Some(place) = place.get_mut(at) {
                 *place = Some(nodes.len());
             }
@@ -143,7 +139,7 @@ impl LiveTree {
             nodes.push(LiveNode { owner, owned: Vec::new(), ..node.clone() });
         }
         build::sort_owned(&mut nodes);
-        Self { nodes, roots, ..self.clone() }
+        Self { nodes, ..self.clone() }
     }
 }
 

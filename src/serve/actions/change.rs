@@ -72,7 +72,7 @@ pub fn change_of(action: &Action, sync: &Value, by: &str, request: &str) -> Resu
         }
         Action::Restart(id) => {
             return Err(ActionError::Invalid(format!(
-                "{id} is restarted by a change of itself, not of the Sync"
+                "use kubectl rollout restart for {id}: it changes this object, not the Sync"
             )));
         }
     };

@@ -5,12 +5,10 @@
 
 use super::{Action, ActionError, ActionKind};
 use crate::object::ObjectId;
-use crate::serve::page::form_value;
+use crate::serve::page::{MAX_REASON, form_value, is_workload};
 
 /// The most bytes of a form.
 pub(in crate::serve) const MAX_FORM: usize = 8 << 10;
-/// The most characters of a reason.
-const MAX_REASON: usize = 200;
 
 /// Returns the action and the token.
 pub(in crate::serve) fn parse_form(kind: ActionKind, form: &str) -> Result<(Action, String), ActionError> {
@@ -46,8 +44,7 @@ fn workload(text: &str) -> Result<ObjectId, ActionError> {
         ))
     };
     let id = ObjectId::parse(text).ok_or_else(|| wrong("the object is not known"))?;
-    let is_workload = id.group() == "apps" && ["Deployment", "StatefulSet", "DaemonSet"].contains(&id.kind());
-    if is_workload { Ok(id) } else { Err(wrong(&id.to_string())) }
+    if is_workload(&id) { Ok(id) } else { Err(wrong(&id.to_string())) }
 }
 
 #[cfg(test)]

@@ -53,7 +53,7 @@ impl LiveVisit<'_> {
         if unlisted.is_empty() && unread.is_empty() {
             return tree;
         }
-        let mut visible = tree.without(|node| node.owner.is_some() && unlisted.contains(&place(node)));
+        let mut visible = tree.without(|node| unlisted.contains(&place(node)));
         let roots = visible.roots;
         for node in visible.nodes.iter_mut().take(roots).filter(|node| unread.contains(&place(node))) {
             (node.created, node.deleting, node.pod) = (None, false, None);
@@ -101,14 +101,13 @@ impl LiveVisit<'_> {
     pub(super) async fn visible_events(&self, events: Arc<EventList>) -> Arc<EventList> {
         let namespaces: BTreeSet<Box<str>> =
             events.events.iter().map(|event| event.namespace.clone()).collect();
-        let mut refused = BTreeSet::new();
-        for namespace in namespaces {
+        let reviews = namespaces.into_iter().map(|namespace| async move {
             let question =
                 AccessQuestion { resource: "events".to_owned(), ..pod_question("list", "", &namespace) };
-            if !self.is_granted(question).await {
-                refused.insert(namespace);
-            }
-        }
+            (!self.is_granted(question).await).then_some(namespace)
+        });
+        let decided = futures::stream::iter(reviews).buffer_unordered(SIDE_BY_SIDE);
+        let refused: BTreeSet<Box<str>> = decided.filter_map(std::future::ready).collect().await;
         if refused.is_empty() {
             return events;
         }

@@ -13,7 +13,7 @@ use crate::report::board::{BoardViewer, StatusBoard, SyncCard, SyncState};
 /// Kinds with Pods that a restart replaces.
 const WORKLOADS: [&str; 3] = ["Deployment", "StatefulSet", "DaemonSet"];
 /// The most characters of a reason.
-const MAX_REASON: &str = "200";
+pub(crate) const MAX_REASON: usize = 200;
 
 /// Writes the actions on a Sync; nothing if there is none.
 pub(super) fn write_sections(html: &mut Html, board: &StatusBoard, card: &SyncCard) {
@@ -115,7 +115,8 @@ fn write_rollback(html: &mut Html, card: &SyncCard, viewer: &BoardViewer) {
     html.close();
     html.open("label", &[]);
     html.text("Reason ");
-    html.void("input", &[("name", "reason"), ("required", ""), ("maxlength", MAX_REASON)]);
+    let most = MAX_REASON.to_string();
+    html.void("input", &[("name", "reason"), ("required", ""), ("maxlength", &most)]);
     html.close();
     html.element("button", &[("type", "submit")], "Roll back");
     html.close();

@@ -5,7 +5,7 @@
 
 use jiff::Timestamp;
 
-use super::filter::Filter;
+use super::filter::{Filter, FilteredPage, write_pagination};
 use super::html::Html;
 use super::object_diff::{ObjectDiff, object_diff};
 use super::relative_time::write_time_text;
@@ -32,16 +32,15 @@ fn differing(card: &SyncCard) -> Vec<ObjectRow<'_>> {
     rows
 }
 
-/// One page of the differing objects, its number, and the number of pages.
-pub(super) fn rows_of_page<'a>(card: &'a SyncCard, filter: &Filter) -> (Vec<ObjectRow<'a>>, usize, usize) {
+/// One page of the differing objects that match a filter.
+pub(super) fn rows_of_page<'a>(card: &'a SyncCard, filter: &Filter) -> FilteredPage<ObjectRow<'a>> {
     let fitting = differing(card).into_iter().filter(|row| filter.fits_object(row));
-    let part = filter.paginate(fitting, PER_PAGE);
-    (part.rows, part.page, part.pages)
+    filter.paginate(fitting, PER_PAGE)
 }
 
 /// The objects whose live form a page shows.
 pub(super) fn objects_to_read(card: &SyncCard, filter: &Filter) -> Vec<ObjectId> {
-    rows_of_page(card, filter).0.into_iter().map(|row| row.id.clone()).collect()
+    rows_of_page(card, filter).rows.into_iter().map(|row| row.id.clone()).collect()
 }
 
 /// The diff of an object of the page, or the reason why there is none.
@@ -79,10 +78,18 @@ pub(super) fn page(
 ) -> String {
     let mut html = sync::begin_read_page(board, card, SyncTab::Diff, now);
     let filter = Filter::parse(query);
-    let (rows, page, pages) = rows_of_page(card, &filter);
+    let (part, place) = (rows_of_page(card, &filter), Link::tab(&card.name, SyncTab::Diff));
     let all = differing(card).len();
     layout::begin_section(&mut html, "difference", "Diff");
-    if rows.is_empty() {
+    if all > 0 && part.rows.is_empty() {
+        html.open("p", &[("class", "quiet")]);
+        html.text(&format!(
+            "{} not as in Git, and the filter matches none of them. ",
+            counted(all, "object")
+        ));
+        html.link(&place, &[], "Show all");
+        html.close();
+    } else if all == 0 {
         html.element(
             "p",
             &[("class", "quiet")],
@@ -96,10 +103,10 @@ pub(super) fn page(
         );
         legend(&mut html);
     }
-    for (at, row) in rows.iter().enumerate() {
+    for (at, row) in part.rows.iter().enumerate() {
         write_object(&mut html, card, (at, row), look, now);
     }
-    pagination(&mut html, card, &filter, (page, pages));
+    write_pagination(&mut html, &place, &filter, &part);
     html.close();
     pending(&mut html, card);
     sync::end_page(html, board, card, SyncTab::Diff)
@@ -154,23 +161,7 @@ fn write_object(
     html.close();
 }
 
-fn pagination(html: &mut Html, card: &SyncCard, filter: &Filter, (page, pages): (usize, usize)) {
-    if pages < 2 {
-        return;
-    }
-    html.open("nav", &[("class", "pages"), ("aria-label", "Pages")]);
-    let to = |page| filter.on_page(Link::tab(&card.name, SyncTab::Diff), page);
-    if page > 1 {
-        html.link(&to(page - 1), &[("rel", "prev")], "← Previous");
-    }
-    html.element("span", &[], &format!("Page {page} of {pages}"));
-    if page < pages {
-        html.link(&to(page + 1), &[("rel", "next")], "Next →");
-    }
-    html.close();
-}
-
-/// Lists the objects that would be deleted.
+/// Lists the objects that wait to be deleted.
 fn pending(html: &mut Html, card: &SyncCard) {
     let rows: Vec<_> = card.objects.rows().filter(|row| row.state == ObjectState::PendingPrune).collect();
     if rows.is_empty() {
@@ -178,7 +169,7 @@ fn pending(html: &mut Html, card: &SyncCard) {
     }
     layout::begin_section(html, "pending", "Pending deletions");
     html.open("p", &[]);
-    html.text(&format!("{} no longer in Git and would be deleted. The ", counted(rows.len(), "object")));
+    html.text(&format!("{} removed from Git and waiting to be deleted. The ", counted(rows.len(), "object")));
     html.link(&Link::tab(&card.name, SyncTab::Plan), &[], "plan");
     html.text(" has the reason.");
     html.close();

@@ -39,9 +39,9 @@ pub(super) fn entry(entry: &TimelineEntry<'_>) -> Value {
 
 /// `/api/v1/syncs/NAMESPACE/NAME/diff`.
 pub(super) fn diff(card: &SyncCard, filter: &Filter, look: Option<LiveRead<'_>>) -> String {
-    let (rows, page, pages) = rows_of_page(card, filter);
-    let objects: Vec<Value> = rows.iter().map(|row| object(card, row, look)).collect();
-    text(&json!({"objects": objects, "page": page, "pages": pages}))
+    let part = rows_of_page(card, filter);
+    let objects: Vec<Value> = part.rows.iter().map(|row| object(card, row, look)).collect();
+    text(&json!({"objects": objects, "page": part.page, "pages": part.pages}))
 }
 
 fn object(card: &SyncCard, row: &ObjectRow<'_>, look: Option<LiveRead<'_>>) -> Value {
@@ -78,7 +78,8 @@ pub(super) fn plan(card: &SyncCard) -> String {
     let deletes: Vec<Value> = card.objects.rows().filter(waits).map(|row| line(card, &row)).collect();
     let held: Vec<Value> = held.collect();
     text(&json!({
-        "revision": card.status.revision, "approval": card.status.approval, "deletes": deletes, "held": held,
+        "revision": card.status.revision, "approval": card.status.approval, "approvals": card.status.approvals,
+        "deletes": deletes, "held": held,
     }))
 }
 

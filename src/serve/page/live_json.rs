@@ -13,7 +13,7 @@ use crate::report::live_tree::{EventList, EventRow, LeftOut, LiveNode, LiveTree,
 pub fn tree_json(card: &SyncCard, tree: Result<&LiveTree, &str>, filter: &Filter) -> String {
     let tree = match tree {
         Ok(tree) => tree,
-        Err(why) => return text(&json!({"notRead": why})),
+        Err(why) => return not_read_json(why),
     };
     let part = fitting(card, tree, filter);
     let objects: Vec<Value> = part.rows.iter().map(|at| node(card, tree, *at)).collect();
@@ -45,7 +45,7 @@ fn node(card: &SyncCard, tree: &LiveTree, at: usize) -> Value {
 pub fn events_json(events: Result<&EventList, &str>) -> String {
     let list = match events {
         Ok(list) => list,
-        Err(why) => return text(&json!({"notRead": why})),
+        Err(why) => return not_read_json(why),
     };
     let event = |event: &EventRow| {
         json!({
@@ -58,6 +58,11 @@ pub fn events_json(events: Result<&EventList, &str>) -> String {
     text(&json!({
         "readAt": list.read_at.to_string(), "events": events, "leftOut": left_out(&list.left_out),
     }))
+}
+
+/// The JSON in the place of everything that could not be read.
+pub fn not_read_json(why: &str) -> String {
+    text(&json!({"notRead": why}))
 }
 
 /// `/api/v1/syncs/NAMESPACE/NAME/pods/NAMESPACE/NAME`.

@@ -5,6 +5,7 @@
 
 use super::html::Html;
 use super::routes::Link;
+use crate::api::ApprovalSubject;
 use crate::report::board::{ObjectRow, ObjectState, SyncCard};
 
 /// A page of a Sync.
@@ -84,7 +85,11 @@ fn count_of(card: &SyncCard, tab: SyncTab) -> usize {
     let count = |fits: fn(&ObjectRow<'_>) -> bool| card.objects.rows().filter(fits).count();
     match tab {
         SyncTab::Diff => count(|row| row.state == ObjectState::Drifted),
-        SyncTab::Plan => count(|row| row.state == ObjectState::PendingPrune),
+        SyncTab::Plan => {
+            let revisions =
+                card.status.approvals.iter().filter(|asked| asked.of == ApprovalSubject::Revision);
+            count(|row| row.state == ObjectState::PendingPrune) + revisions.count()
+        }
         SyncTab::Objects | SyncTab::Tree | SyncTab::Timeline | SyncTab::Events | SyncTab::Settings => 0,
     }
 }

@@ -58,17 +58,18 @@ impl TimelineKind {
             "Applied" => Self::Commit,
             "DriftRepaired" => Self::Repair,
             "Pruned" | "PruneHeld" | "ObjectsOrphaned" | "DeletionHeld" => Self::Prune,
-            "Approved" => Self::Approval,
+            "Approved" | "ApprovalRequired" => Self::Approval,
             "RolledBack" | "RevisionHeld" => Self::Rollback,
-            "Suspended" | "DependencyNotReady" | "HeldByOther" | "ForcePush" | "HistoryUnknown" => {
-                Self::Notice
-            }
+            "Suspended" | "DependencyNotReady" | "HeldByOther" | "ForcePush" | "HistoryUnknown"
+            | "Contested" | "ConsoleAction" => Self::Notice,
             _ => Self::Failure,
         }
     }
 
-    fn style(self) -> (&'static str, &'static str) {
+    /// The CSS class and the sign of a reason of this kind.
+    fn style(self, reason: &str) -> (&'static str, &'static str) {
         match self {
+            Self::Approval if reason == "ApprovalRequired" => ("ask", "?"),
             Self::Commit | Self::Approval => ("good", "✓"),
             Self::Repair => ("busy", "↺"),
             Self::Prune => ("rest", "−"),
@@ -271,7 +272,7 @@ fn form(html: &mut Html, place: &Link, filter: &TimelineFilter) {
 }
 
 fn write_entry(html: &mut Html, card: &SyncCard, entry: &TimelineEntry<'_>, now: Timestamp) {
-    let (class, sign) = entry.kind.style();
+    let (class, sign) = entry.kind.style(entry.reason());
     html.open("li", &[("class", class)]);
     html.open("p", &[("class", "when")]);
     write_time(html, entry.time, now);
@@ -338,5 +339,32 @@ fn repair(html: &mut Html, card: &SyncCard, repair: &Repair, now: Timestamp) {
 fn below(html: &mut Html, text: &str) {
     if !text.is_empty() {
         html.element("span", &[("class", "quiet below")], text);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_has_a_kind_and_a_style() {
+        for (reason, kind, class) in [
+            ("Applied", "commit", "good"),
+            ("DriftRepaired", "repair", "busy"),
+            ("Pruned", "prune", "rest"),
+            ("PruneHeld", "prune", "rest"),
+            ("Approved", "approval", "good"),
+            ("ApprovalRequired", "approval", "ask"),
+            ("RolledBack", "rollback", "ask"),
+            ("RevisionHeld", "rollback", "ask"),
+            ("Contested", "notice", "rest"),
+            ("ConsoleAction", "notice", "rest"),
+            ("Suspended", "notice", "rest"),
+            ("ManifestInvalid", "failure", "bad"),
+            ("ApplyFailed", "failure", "bad"),
+        ] {
+            let found = TimelineKind::of_reason(reason);
+            assert_eq!((found.word(), found.style(reason).0), (kind, class), "{reason}");
+        }
     }
 }

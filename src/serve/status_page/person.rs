@@ -50,13 +50,13 @@ pub(super) fn of_request<'a>(
 pub(super) async fn board(
     page: &StatusPage,
     who: SignedIn<'_>,
-    route: &Route,
+    PageRequest { route, json }: &PageRequest,
     read: &[ObjectId],
 ) -> Result<(Arc<StatusBoard>, HiddenContent), Response<Body>> {
     let board = page.0.board.borrow().clone();
-    let mut board = who.access.visible(who.viewer, &board).await.map_err(|why| {
-        let text = format!("Not shown: {why}.\n");
-        plain(StatusCode::SERVICE_UNAVAILABLE, &text)
+    let mut board = who.access.visible(who.viewer, &board).await.map_err(|why| match json {
+        true => with_referrer(reply(503, JSON, NO_STORE, None, pages::not_read_json(&why), false)),
+        false => plain(StatusCode::SERVICE_UNAVAILABLE, &format!("Not shown: {why}.\n")),
     })?;
     let sync = match route {
         Route::Sync(sync) | Route::Tab(sync, _) | Route::Object(sync, _) | Route::Live(sync, _) => Some(sync),
@@ -87,7 +87,7 @@ pub(super) async fn document(
 ) -> Response<Body> {
     let known = page.0.board.borrow().clone();
     let ids = pages::objects_to_read(&known, &asked.route, query);
-    let (board, hidden) = match board(page, who, &asked.route, &ids).await {
+    let (board, hidden) = match board(page, who, asked, &ids).await {
         Ok(found) => found,
         Err(refusal) => return refusal,
     };

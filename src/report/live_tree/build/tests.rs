@@ -108,8 +108,8 @@ fn an_object_that_a_viewer_may_not_see_hands_on_what_it_owns() {
     for (kind, expect) in [
         ("ReplicaSet", "web(web-1-a) web"),
         ("Pod", "web(web-1) web"),
-        ("Deployment", "web"),
-        ("Service", "web(web-1(web-1-a))"),
+        // Objects of the Sync stay.
+        ("Deployment", "web(web-1(web-1-a)) web"),
     ] {
         assert_eq!(drawn(&tree.without(of_kind(kind))), expect, "{kind}");
     }
