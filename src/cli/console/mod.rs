@@ -26,8 +26,8 @@ use crate::serve::{Door, StatusPage, serve_console};
 
 /// Show Syncs on a page of this machine, and act on them, with your own rights
 ///
-/// Reads and writes Syncs with the kubeconfig, as kubectl does. Only who opens the printed address
-/// first sees the page. Objects and logs are on the console of the daemon.
+/// Reads and writes Syncs with the kubeconfig, as kubectl does. Only the browser that opens the
+/// printed address first is served. Objects and logs are on the console of the daemon.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   moorline console            all Syncs, or those of the namespace of the kubeconfig

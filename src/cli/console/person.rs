@@ -59,8 +59,10 @@ async fn act(
     by: &str,
 ) -> Result<String, ActionError> {
     if let Action::Restart(id) = action {
-        let (kind, object) = (id.kind().to_lowercase(), id.name());
-        return Err(ActionError::Invalid(format!("restart it by: kubectl rollout restart {kind} {object}")));
+        let (kind, object, namespace) =
+            (id.kind().to_lowercase(), id.name(), id.namespace().unwrap_or_default());
+        let command = format!("kubectl rollout restart {kind} {object} -n {namespace}");
+        return Err(ActionError::Invalid(format!("this console restarts nothing: run {command}")));
     }
     let request = format!("moorline-console-{}", jiff::Timestamp::now());
     for _ in 0..MAX_ATTEMPTS {

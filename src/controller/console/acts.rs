@@ -18,8 +18,11 @@ use crate::serve::actions::{Action, ActionError, ActionRequest, SyncChange, chan
 
 /// Actions at the same time.
 const SIDE_BY_SIDE: usize = 4;
-/// Attempts while the Sync keeps changing, as by the daemon's own status writes.
+/// Attempts while others change the Sync, such as the daemon its status.
 const MAX_ATTEMPTS: usize = 5;
+
+/// Reason of a change that came too late.
+const CHANGED: &str = "it was changed meanwhile";
 
 /// Receives the result of an action; closed once nobody waits for it.
 type Answer = oneshot::Sender<Result<String, ActionError>>;
@@ -52,7 +55,7 @@ pub(super) async fn serve_actions(work: ConsoleWork, mut actions: mpsc::Receiver
 pub(super) fn failed(failure: &ApiError) -> ActionError {
     match failure.code() {
         Some(404) => ActionError::Unknown,
-        Some(409) => ActionError::Changed("it was changed meanwhile".to_owned()),
+        Some(409) => ActionError::Changed(CHANGED.to_owned()),
         _ => ActionError::Failed(failure.to_string()),
     }
 }
@@ -97,7 +100,8 @@ async fn act(
     Ok(text)
 }
 
-/// Changes the Sync, as long as it is as it was shown.
+/// Changes the Sync if what the action is about is still as it was shown. Other changes are no
+/// obstacle: the Sync is read again.
 async fn write(
     work: &ConsoleWork,
     sync: &SyncName,
@@ -106,7 +110,7 @@ async fn write(
     answer: &Answer,
 ) -> Result<(Value, SyncChange, u64), ActionError> {
     let request = format!("moorline-console-{}", jiff::Timestamp::now());
-    for attempt in 1.. {
+    for _ in 0..MAX_ATTEMPTS {
         let live = read(work, sync).await?;
         let change = change_of(action, &live, by, &request)?;
         if answer.is_closed() {
@@ -114,11 +118,11 @@ async fn write(
         }
         match work.cluster.syncs().change(sync, &change.patch).await {
             Ok(version) => return Ok((live, change, version)),
-            Err(failure) if failure.code() == Some(409) && attempt < MAX_ATTEMPTS => {}
+            Err(failure) if failure.code() == Some(409) => {}
             Err(failure) => return Err(failed(&failure)),
         }
     }
-    Err(ActionError::Unknown)
+    Err(ActionError::Changed(CHANGED.to_owned()))
 }
 
 async fn read(work: &ConsoleWork, sync: &SyncName) -> Result<Value, ActionError> {
