@@ -12,6 +12,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
 use crate::object::ObjectId;
+use crate::report::board::ObjectPlace;
 
 /// The longest wait for a decision.
 pub const REVIEW_TIMEOUT: Duration = Duration::from_secs(5);
@@ -70,12 +71,17 @@ impl AccessQuestion {
     /// A question about a verb on the kind of an object, in its namespace. The task that asks finds
     /// the resource of the kind.
     pub fn of_kind(verb: &str, id: &ObjectId) -> Self {
+        Self::of_place(verb, &(id.group_kind(), id.namespace().map(Into::into)))
+    }
+
+    /// A question about a verb on a kind in a namespace.
+    pub fn of_place(verb: &str, (kind, namespace): &ObjectPlace) -> Self {
         Self {
             verb: verb.to_owned(),
-            group: id.group().to_owned(),
-            resource: id.kind().to_owned(),
+            group: kind.group.to_string(),
+            resource: kind.kind.to_string(),
             subresource: String::new(),
-            namespace: id.namespace().map(str::to_owned),
+            namespace: namespace.as_deref().map(str::to_owned),
         }
     }
 

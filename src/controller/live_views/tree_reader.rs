@@ -3,7 +3,7 @@
 //!
 //! In: a Sync. Out: [`LiveTree`]. A kind that may not be listed is named in it.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashSet};
 use std::sync::{Mutex, PoisonError};
 
 use futures::StreamExt as _;
@@ -43,12 +43,6 @@ pub(super) async fn read_tree(views: &LiveViews, sync: &SyncName) -> Result<Live
         .collect();
     let ids: Vec<ObjectId> = roots.iter().map(|root| root.id.clone()).collect();
     let plan = plan_reads(&ids, &served);
-    let plurals: BTreeMap<GroupKind, Box<str>> = ids
-        .iter()
-        .map(ObjectId::group_kind)
-        .chain(plan.lists.iter().map(|list| list.kind.clone()))
-        .filter_map(|kind| Some((kind.clone(), kinds.get(&kind)?.plural.clone())))
-        .collect();
     let (budget, own) = (ReadBudget::new(), ids.iter().collect::<HashSet<_>>());
     let collected = Mutex::new(Collected { left_out: plan.left_out, ..Collected::default() });
     let read = |list| {
@@ -58,7 +52,7 @@ pub(super) async fn read_tree(views: &LiveViews, sync: &SyncName) -> Result<Live
     let lists: Vec<BoxFuture<'_, ()>> = plan.lists.iter().map(read).collect();
     futures::stream::iter(lists).buffer_unordered(SIDE_BY_SIDE).collect::<()>().await;
     let Collected { objects, left_out } = collected.into_inner().unwrap_or_else(PoisonError::into_inner);
-    Ok(build_tree(roots, objects, plurals, left_out, Timestamp::now()))
+    Ok(build_tree(roots, objects, left_out, Timestamp::now()))
 }
 
 /// Returns the objects of a Sync, and the cluster with its identity.

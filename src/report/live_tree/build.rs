@@ -6,7 +6,7 @@
 //! match its uid.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
@@ -106,11 +106,10 @@ fn state(health: Health) -> (ObjectHealth, Box<str>) {
 pub fn build_tree(
     roots: Vec<RootObject>,
     listed: Vec<ListedObject>,
-    plurals: BTreeMap<GroupKind, Box<str>>,
     left_out: Vec<LeftOut>,
     read_at: Timestamp,
 ) -> LiveTree {
-    let mut tree = LiveTree { plurals, left_out, read_at, ..LiveTree::default() };
+    let mut tree = LiveTree { left_out, read_at, ..LiveTree::default() };
     let mut owned = Vec::new();
     let mut known: HashMap<ObjectId, ListedObject> = HashMap::new();
     let cut = roots.len().saturating_sub(MAX_NODES);

@@ -10,7 +10,6 @@ mod candidate_kinds;
 mod events;
 mod pod;
 
-use std::collections::BTreeMap;
 use std::fmt;
 
 use jiff::Timestamp;
@@ -20,7 +19,7 @@ pub use candidate_kinds::{ReadPlan, WantedList, listed_kinds, plan_reads};
 pub use events::{EventList, EventRow, EventSelection};
 pub use pod::{ContainerEnd, ContainerRole, ContainerSummary, PodSummary};
 
-use crate::object::{GroupKind, ObjectId};
+use crate::object::ObjectId;
 use crate::report::board::ObjectHealth;
 
 /// The most objects of a tree.
@@ -50,8 +49,6 @@ pub struct LiveTree {
     pub nodes: Vec<LiveNode>,
     /// The number of objects of the Sync.
     pub roots: usize,
-    /// Resources in the plural of the kinds in the tree, for questions about rights.
-    pub plurals: BTreeMap<GroupKind, Box<str>>,
     /// Kinds and places that were not read, and bounds that were reached.
     pub left_out: Vec<LeftOut>,
     /// Time of the read.

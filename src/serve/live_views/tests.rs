@@ -57,10 +57,7 @@ fn tree() -> LiveTree {
     ];
     let id = ObjectId::new("apps", "Deployment", "shop", "web").unwrap();
     let roots = vec![RootObject { id, uid: Some("web".into()), hidden: false }];
-    let plurals = [("apps", "Deployment"), ("apps", "ReplicaSet"), ("", "Pod")].map(|(group, kind)| {
-        (GroupKind::new(group, kind), format!("{}s", kind.to_lowercase()).into_boxed_str())
-    });
-    build_tree(roots, listed, BTreeMap::from(plurals), Vec::new(), Timestamp::UNIX_EPOCH)
+    build_tree(roots, listed, Vec::new(), Timestamp::UNIX_EPOCH)
 }
 
 fn events(tree: &LiveTree) -> EventList {
@@ -153,15 +150,15 @@ async fn a_viewer_sees_what_kubernetes_grants() {
     // The refused right, the path, the status, a text that is there, and one that is not.
     for (refused, path, status, there, absent) in [
         ("", TREE, 200, "web-1-b", "you may not"),
-        ("list pods", TREE, 200, "<b>Pod</b> in shop is left out: you may not list it", "web-1-b"),
-        ("list replicasets", TREE, 200, "web-1-b", ">web-1<"),
-        ("list deployments", TREE, 200, "web-1-b", "you may not"),
-        ("get deployments", TREE, 200, "in shop is shown by name only: you may not get it", "is left out"),
+        ("list Pod", TREE, 200, "<b>Pod</b> in shop is left out: you may not list it", "web-1-b"),
+        ("list ReplicaSet", TREE, 200, "web-1-b", ">web-1<"),
+        ("list Deployment", TREE, 200, "web-1-b", "you may not"),
+        ("get Deployment", TREE, 200, "in shop is shown by name only: you may not get it", "is left out"),
         ("get syncs", TREE, 404, "Not found", "web"),
         ("", EVENTS, 200, "it crashes", "you may not"),
         ("list events", EVENTS, 200, "you may not list it", "it crashes"),
         ("", POD, 200, "OOMKilled, exit code 137", "you may not"),
-        ("list replicasets", POD, 200, "shop:1", "Deployment"),
+        ("list ReplicaSet", POD, 200, "shop:1", "Deployment"),
         ("get pods", POD, 404, "Not found", "shop:1"),
         ("get pods", LOGS, 404, "Not found", "kubectl"),
         ("get pods/log", LOGS, 403, "kubectl logs -n shop web-1-a -c web", "<pre tabindex"),
@@ -181,7 +178,16 @@ async fn a_viewer_sees_what_kubernetes_grants() {
     fakes.read(&ada, TREE).await;
     let mut asked = fakes.asked.lock().unwrap().clone();
     asked.sort();
-    assert_eq!(asked, ["get deployments", "get syncs", "list pods", "list replicasets"]);
+    assert_eq!(asked, ["get Deployment", "get syncs", "list Pod", "list ReplicaSet"]);
+    // What is not read has its reason, as JSON for whoever asked for JSON.
+    let (own, gone) = (fakes.pages, mpsc::channel(1).0);
+    fakes.pages = LivePages::new(gone, own.ending.clone());
+    for path in [TREE, EVENTS, POD, LOGS] {
+        assert_eq!(fakes.read(&ada, path).await.0, 503, "{path}");
+        let (status, body) = fakes.read(&ada, &format!("/api/v1{path}")).await;
+        assert!(status == 503 && body.starts_with("{\"notRead\":"), "{path}: {body}");
+    }
+    fakes.pages = own;
     // Without a decision there is nothing to see.
     fakes.reviews = AccessReviews::new(mpsc::channel(1).0);
     assert_eq!(fakes.read(&ada, TREE).await.0, 404);

@@ -128,22 +128,9 @@ impl LiveVisit<'_> {
         }
         let nodes = nodes.into_iter().filter_map(|at| tree.nodes.get(at));
         let places: BTreeSet<ObjectPlace> = nodes.map(place).collect();
-        let reviews = places.into_iter().map(|(kind, namespace)| async move {
-            let granted = match tree.plurals.get(&kind) {
-                // A kind without a known resource cannot be asked about.
-                None => false,
-                Some(plural) => {
-                    let question = AccessQuestion {
-                        verb: verb.to_owned(),
-                        group: kind.group.to_string(),
-                        resource: plural.to_string(),
-                        subresource: String::new(),
-                        namespace: namespace.as_deref().map(str::to_owned),
-                    };
-                    self.is_granted(question).await
-                }
-            };
-            (!granted).then_some((kind, namespace))
+        let reviews = places.into_iter().map(|place| async move {
+            let is_granted = self.is_granted(AccessQuestion::of_place(verb, &place)).await;
+            (!is_granted).then_some(place)
         });
         let decided = futures::stream::iter(reviews).buffer_unordered(SIDE_BY_SIDE);
         decided.filter_map(std::future::ready).collect().await

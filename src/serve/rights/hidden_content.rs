@@ -66,7 +66,7 @@ impl ConsoleAccess {
         let mut seen = BTreeSet::new();
         for place in shown.chain(repaired).chain(told).filter(|place| seen.insert(place.clone())) {
             if asked.len() < MAX_PLACES {
-                let question = question(&place);
+                let question = AccessQuestion::of_place("get", &place);
                 asked.insert(place, question);
             } else {
                 hidden.insert(place, "there are too many kinds and namespaces to ask about".to_owned());
@@ -88,14 +88,4 @@ impl ConsoleAccess {
 
 fn place_of(id: &ObjectId) -> ObjectPlace {
     (id.group_kind(), id.namespace().map(Box::from))
-}
-
-fn question((kind, namespace): &ObjectPlace) -> AccessQuestion {
-    AccessQuestion {
-        verb: "get".to_owned(),
-        group: kind.group.to_string(),
-        resource: kind.kind.to_string(),
-        subresource: String::new(),
-        namespace: namespace.as_deref().map(str::to_owned),
-    }
 }

@@ -39,7 +39,7 @@ fn root(text: &str) -> RootObject {
 fn built(roots: &[&str], objects: &[&str]) -> LiveTree {
     let roots = roots.iter().map(|text| root(text)).collect();
     let objects = objects.iter().map(|text| listed(text)).collect();
-    build_tree(roots, objects, BTreeMap::new(), Vec::new(), Timestamp::UNIX_EPOCH)
+    build_tree(roots, objects, Vec::new(), Timestamp::UNIX_EPOCH)
 }
 
 /// The tree in one line, with brackets around what is owned.
@@ -143,7 +143,7 @@ fn what_may_hold_a_secret_hides_its_texts_and_those_of_what_it_owns() {
     assert_eq!((read(false).health, read(false).pod), (None, None), "metadata have no health");
     let tree = |hidden| {
         let roots = vec![RootObject { hidden, ..root(WEB) }];
-        build_tree(roots, vec![read(true)], BTreeMap::new(), Vec::new(), Timestamp::UNIX_EPOCH)
+        build_tree(roots, vec![read(true)], Vec::new(), Timestamp::UNIX_EPOCH)
     };
     let event = json!({"metadata": {"namespace": "shop"}, "message": "hunter2", "reason": "Failed", "count": 3,
         "lastTimestamp": "2026-11-22T11:30:00Z", "involvedObject": {"kind": "Pod", "namespace": "shop",

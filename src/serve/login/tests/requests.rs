@@ -145,7 +145,8 @@ async fn a_token_is_reviewed_every_ten_seconds_and_told_nobody() {
     let value = json!({"id": "a", "user": "ada", "groups": [], "ends": seconds() + 60});
     let cookie = console.sign_in.0.keys.seal(CookieKind::Session, &value).unwrap();
     let cookie = format!("__Host-moorline-session={cookie}");
-    for mut lines in [vec![(COOKIE.as_str(), &*cookie)], vec![("x-user", "ada"), ("x-test-certificate", "")]] {
+    for mut lines in [vec![(COOKIE.as_str(), &*cookie)], vec![("x-user", "ada"), ("x-test-certificate", "")]]
+    {
         assert_eq!(console.get("/", &lines).await.status(), 200, "{lines:?}");
         lines.push(("authorization", "Bearer other"));
         assert_eq!(console.get("/", &lines).await.status(), 401, "{lines:?}");
