@@ -151,7 +151,7 @@ pub(crate) fn time(text: Option<&str>) -> Result<Timestamp, ExchangeError> {
 }
 
 /// Encodes all but the unreserved characters of RFC 3986, as forms and AWS have it.
-pub(crate) fn encoded(text: &str) -> String {
+pub fn encoded(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {
         match byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {

@@ -27,7 +27,8 @@ pub mod sigv4;
 
 pub use endpoints::CloudEndpoints;
 pub use exchange::{
-    ExchangeError, ExchangeRequest, MAX_ANSWER_BYTES, MAX_LIFETIME, MAX_TOKEN_BYTES, Method, Token, http_date,
+    ExchangeError, ExchangeRequest, MAX_ANSWER_BYTES, MAX_LIFETIME, MAX_TOKEN_BYTES, Method, Token, encoded,
+    http_date,
 };
 pub use secret::{SecretBytes, SecretText};
 pub use signing_key::SigningKey;

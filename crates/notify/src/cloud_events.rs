@@ -6,7 +6,7 @@
 //! an event is repeated.
 
 use moorline_api::{NotificationRecord, Transition};
-use moorline_identity::SecretText;
+use moorline_identity::{SecretText, encoded};
 use serde_json::{Value, json};
 
 use crate::subject::Subject;
@@ -82,14 +82,5 @@ pub(crate) fn event_body(subject: &Subject, record: &NotificationRecord, text: &
         },
         "customData": data,
         "customDataContentType": "application/json",
-    })
-}
-
-/// Encodes a text for a part of a URL.
-fn encoded(text: &str) -> String {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-    text.bytes().fold(String::new(), |text, byte| match is_plain(byte) {
-        true => text + &char::from(byte).to_string(),
-        false => text + &format!("%{byte:02X}"),
     })
 }

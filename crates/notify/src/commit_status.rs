@@ -4,11 +4,12 @@
 //! Out: [`CommitStatus`]; the module of each host builds its request. A later status with the same
 //! context replaces the earlier one, so a repeated request shows nothing twice.
 
-use moorline_api::{NotificationRecord, Transition, TransitionDetails};
+use moorline_api::{NotificationRecord, Transition, TransitionDetails, split_chart};
 
 use crate::selection::CompiledNotifier;
 use crate::subject::Subject;
 use crate::text::{cut, sentence};
+use crate::transitions::Occurrence;
 
 /// Maximum number of characters of a description: GitHub refuses a longer one.
 const MAX_DESCRIPTION: usize = 140;
@@ -17,7 +18,7 @@ const COMMIT_DIGITS: [usize; 2] = [40, 64];
 
 /// State of a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CommitState {
+pub(crate) enum CommitState {
     /// More follows.
     Pending,
     /// It is done.
@@ -28,37 +29,28 @@ pub enum CommitState {
 
 /// A status of a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CommitStatus {
+pub(crate) struct CommitStatus {
     /// The repository on its host, such as `group/name`.
-    pub repository: Box<str>,
+    pub(crate) repository: Box<str>,
     /// The commit, in hex digits.
-    pub commit: Box<str>,
+    pub(crate) commit: Box<str>,
     /// The state.
-    pub state: CommitState,
+    pub(crate) state: CommitState,
     /// The name of the status: one for each Sync of each cluster.
-    pub context: String,
+    pub(crate) context: String,
     /// Text for people, at most 140 characters.
-    pub description: String,
+    pub(crate) description: String,
 }
 
 impl CommitStatus {
     /// Returns the status of a record; none if it is about no commit of a hosted repository.
-    pub fn of_record(
+    pub(crate) fn of_record(
         notifier: &CompiledNotifier,
         subject: &Subject,
         record: &NotificationRecord,
     ) -> Option<Self> {
         let details = record.details.clone().unwrap_or_default();
         let repository = subject.repository.as_ref()?.path.clone();
-        let state = match record.transition {
-            // An applied revision waits for its health, if that is sent, too.
-            Transition::Applied if notifier.is_on(Transition::Healthy) => CommitState::Pending,
-            Transition::Applied | Transition::Healthy | Transition::DriftRepaired | Transition::Recovered => {
-                CommitState::Success
-            }
-            Transition::PruneHeld => CommitState::Pending,
-            Transition::Degraded | Transition::Failed | Transition::RolledBack => CommitState::Failure,
-        };
         let text = match notifier.has_message() {
             true => notifier.text(subject, record).replace('\n', " "),
             false => sentence(record.transition, &details),
@@ -66,18 +58,63 @@ impl CommitStatus {
         Some(Self {
             repository,
             commit: commit(&details)?.into(),
-            state,
+            state: state(notifier, record.transition)?,
             context: subject.context(),
             description: cut(&text, MAX_DESCRIPTION),
         })
     }
 }
 
+/// True if an occurrence sets the status of a commit.
+pub(crate) fn sets_status(notifier: &CompiledNotifier, occurrence: &Occurrence) -> bool {
+    state(notifier, occurrence.transition).is_some() && commit(&occurrence.details).is_some()
+}
+
+/// Returns the state that a transition sets; none if it says nothing about the commit.
+fn state(notifier: &CompiledNotifier, transition: Transition) -> Option<CommitState> {
+    match transition {
+        // An applied revision waits for its health, if that is sent, too.
+        Transition::Applied if notifier.is_on(Transition::Healthy) => Some(CommitState::Pending),
+        Transition::Applied | Transition::Healthy | Transition::Recovered => Some(CommitState::Success),
+        Transition::PruneHeld => Some(CommitState::Pending),
+        Transition::Degraded | Transition::Failed | Transition::RolledBack => Some(CommitState::Failure),
+        // The commit is as good as before.
+        Transition::DriftRepaired => None,
+    }
+}
+
 /// Returns the commit of a revision such as `main@1f0c...+shop:1.2.3@sha256:...`.
-pub(crate) fn commit(details: &TransitionDetails) -> Option<&str> {
+fn commit(details: &TransitionDetails) -> Option<&str> {
     let is_commit = |text: &&str| {
         COMMIT_DIGITS.contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
     };
-    // A branch or tag may have a plus, and a pinned commit has no name.
-    details.revision.split('+').filter_map(|part| part.rsplit('@').next()).find(is_commit)
+    // A pinned commit has no name.
+    split_chart(&details.revision).0.rsplit('@').next().filter(is_commit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_commit_is_that_of_the_repository() {
+        let (one, other, artifact) = ("1f".repeat(20), "2e".repeat(20), "3d".repeat(32));
+        let chart = format!("+shop:1.2.3+b@sha256:{artifact}");
+        let mount = format!("+vendor/base/:main@{other}");
+        for (revision, expect) in [
+            (format!("main@{one}"), Some(&one)),
+            (one.clone(), Some(&one)),
+            (format!("a+b@{one}"), Some(&one)),
+            (format!("{other}+b@{one}"), Some(&one)),
+            (format!("main@{one}{chart}"), Some(&one)),
+            (format!("{one}{chart}{mount}"), Some(&one)),
+            (format!("a+b@{one}{mount}"), Some(&one)),
+            (format!("v1@sha256:{artifact}"), None),
+            (format!("v1@sha256:{artifact}{mount}"), None),
+            (String::new(), None),
+        ] {
+            let details = TransitionDetails { revision: revision.clone(), ..TransitionDetails::default() };
+            assert_eq!(commit(&details), expect.map(String::as_str), "{revision}");
+        }
+    }
 }

@@ -10,7 +10,7 @@ use crate::commit_status::{CommitState, CommitStatus};
 use crate::request::post_json;
 
 /// Returns the request that sets a status.
-pub fn gitea_status(api: &str, status: &CommitStatus, token: &SecretText) -> ExchangeRequest {
+pub(crate) fn gitea_status(api: &str, status: &CommitStatus, token: &SecretText) -> ExchangeRequest {
     let state = match status.state {
         CommitState::Pending => "pending",
         CommitState::Success => "success",

@@ -13,7 +13,7 @@ use crate::request::post_json;
 pub(crate) const ALREADY: &str = "Cannot transition status via";
 
 /// Returns the request that sets a status.
-pub fn gitlab_status(api: &str, status: &CommitStatus, token: &SecretText) -> ExchangeRequest {
+pub(crate) fn gitlab_status(api: &str, status: &CommitStatus, token: &SecretText) -> ExchangeRequest {
     let state = match status.state {
         CommitState::Pending => "pending",
         CommitState::Success => "success",

@@ -31,14 +31,9 @@ mod text;
 mod transitions;
 mod webhook;
 
-pub use commit_status::{CommitState, CommitStatus};
-pub use gitea::gitea_status;
-pub use github::github_status;
-pub use gitlab::gitlab_status;
-pub use records::{MAX_RECORDS, MAX_WAITING, ToldRecord, advance, waiting};
+pub use records::{DeliveryResult, MAX_WAITING, advance, waiting};
 pub use repository::HostedRepository;
 pub use request::{RequestError, ServiceSecret, build_request, needed_host, read_answer};
-pub use retry::{DeliveryResult, NextAttempt, RETRY_END, decide_retry};
+pub use retry::{AttemptResult, NextAttempt, decide_retry};
 pub use selection::{CompiledNotifier, Service};
 pub use subject::Subject;
-pub use transitions::{Occurrence, detect};

@@ -10,10 +10,10 @@
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use moorline_api::{NotificationRecord, NotificationState, SyncStatus, Transition};
+use moorline_api::{NotificationRecord, NotificationState, SyncStatus, Transition, TransitionDetails};
 use sha2::{Digest, Sha256};
 
-use crate::commit_status::commit;
+use crate::commit_status::sets_status;
 use crate::selection::CompiledNotifier;
 use crate::subject::Subject;
 use crate::transitions::{Occurrence, detect};
@@ -21,19 +21,19 @@ use crate::transitions::{Occurrence, detect};
 /// Maximum number of records of one Notifier that wait; beyond it the oldest is given up.
 pub const MAX_WAITING: usize = 16;
 /// Maximum number of records of a status.
-pub const MAX_RECORDS: usize = 128;
+pub(crate) const MAX_RECORDS: usize = 128;
 /// Number of bytes of the hash that is the id.
 const ID_BYTES: usize = 16;
 
 /// Result of a delivery.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ToldRecord {
+pub struct DeliveryResult {
     /// The Notifier, as namespace/name.
     pub notifier: Box<str>,
     /// The id of the record.
     pub id: Box<str>,
     /// False if it is not tried any more.
-    pub is_told: bool,
+    pub is_sent: bool,
 }
 
 /// Adds what is to be sent to the next status, and marks what was sent; returns the number of
@@ -43,7 +43,7 @@ pub fn advance(
     notifiers: &[Arc<CompiledNotifier>],
     prev: &SyncStatus,
     next: &mut SyncStatus,
-    told: &[ToldRecord],
+    told: &[DeliveryResult],
     now: &Time,
 ) -> usize {
     let own: Vec<&CompiledNotifier> =
@@ -56,20 +56,21 @@ pub fn advance(
     next.announced = Some(announced);
     let mut records = prev.notifications.clone();
     for record in &mut records {
-        let is_it = |told: &&ToldRecord| *told.id == *record.id && *told.notifier == *record.notifier;
+        let is_it = |told: &&DeliveryResult| *told.id == *record.id && *told.notifier == *record.notifier;
         let ended = told.iter().find(is_it).filter(|_| record.state == NotificationState::Waiting);
         if let Some(ended) = ended {
-            let state = if ended.is_told { NotificationState::Sent } else { NotificationState::GivenUp };
+            let state = if ended.is_sent { NotificationState::Sent } else { NotificationState::GivenUp };
             (record.state, record.details) = (state, None);
         }
     }
     for (occurrence, notifier) in occurrences.iter().flat_map(|it| own.iter().map(move |own| (it, own))) {
         let is_wanted = notifier.is_on(occurrence.transition)
-            && (!notifier.service.is_commit_status() || commit(&occurrence.details).is_some())
+            && (!notifier.service.is_commit_status() || sets_status(notifier, occurrence))
             && !is_throttled(notifier, occurrence.transition, &records, now)
             && notifier.passes(subject, occurrence.transition, &occurrence.details);
         if is_wanted {
-            records.push(new_record(subject, notifier, occurrence, now));
+            let record = new_record(subject, notifier, occurrence, (&records, now));
+            records.push(record);
         }
     }
     let dropped: usize = own.iter().map(|notifier| bound(notifier, &mut records, now)).sum();
@@ -101,14 +102,23 @@ fn new_record(
     subject: &Subject,
     notifier: &CompiledNotifier,
     occurrence: &Occurrence,
-    now: &Time,
+    (records, now): (&[NotificationRecord], &Time),
 ) -> NotificationRecord {
-    let time = if occurrence.repeats { now.0.to_string() } else { String::new() };
-    let transition = occurrence.transition.to_string();
-    let (revision, digest) = (&occurrence.details.revision, &occurrence.details.digest);
+    let (key, transition) = (notifier.key(), occurrence.transition.to_string());
+    let TransitionDetails { revision, digest, message, .. } = &occurrence.details;
+    let mut parts = vec![&*subject.uid, &transition, revision, digest, &notifier.uid];
+    // A time has whole seconds, in which the same may happen twice.
+    let is_twin = |record: &&NotificationRecord| {
+        record.notifier == key && record.transition == occurrence.transition && record.time == *now
+    };
+    let moment = format!("{} {}", now.0, records.iter().filter(is_twin).count());
+    match occurrence.repeats {
+        true => parts.extend([&*moment, message]),
+        false => parts.push(""),
+    }
     NotificationRecord {
-        notifier: notifier.key(),
-        id: id(&[&subject.uid, &transition, revision, digest, &notifier.uid, &time]),
+        id: id(&parts),
+        notifier: key,
         transition: occurrence.transition,
         time: now.clone(),
         state: NotificationState::Waiting,
@@ -126,7 +136,8 @@ fn id(parts: &[&str]) -> String {
     hash.finalize()[..ID_BYTES].iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
 }
 
-/// True if the transition was sent, or is to be sent, within the time of the throttle.
+/// True if the transition was sent, or is to be sent, within the time of the throttle. One that was
+/// given up does not count.
 fn is_throttled(
     notifier: &CompiledNotifier,
     transition: Transition,
@@ -134,7 +145,10 @@ fn is_throttled(
     now: &Time,
 ) -> bool {
     let key = notifier.key();
-    let is_same = |record: &NotificationRecord| record.notifier == key && record.transition == transition;
+    let is_same = |record: &NotificationRecord| {
+        let counts = record.state != NotificationState::GivenUp;
+        counts && record.notifier == key && record.transition == transition
+    };
     records.iter().any(|record| is_same(record) && is_recent(notifier, record, now))
 }
 
@@ -159,11 +173,12 @@ fn bound(notifier: &CompiledNotifier, records: &mut Vec<NotificationRecord>, now
     let mut kept: Vec<NotificationRecord> = Vec::with_capacity(records.len());
     for record in records.drain(..).rev() {
         let is_ended = record.notifier == key && record.state != NotificationState::Waiting;
-        let is_newest = !seen.contains(&record.transition) && is_recent(notifier, &record, now);
+        let is_sent = record.state == NotificationState::Sent;
+        let is_newest = is_sent && !seen.contains(&record.transition) && is_recent(notifier, &record, now);
         let keeps = !is_ended || !has_last || is_newest;
         if is_ended {
             has_last = true;
-            seen.push(record.transition);
+            seen.extend(is_sent.then_some(record.transition));
         }
         if keeps {
             kept.push(record);

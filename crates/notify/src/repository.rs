@@ -29,12 +29,17 @@ impl HostedRepository {
 
     /// True if the API at this URL is that of the repository's host: `api.HOST`, or `HOST` itself.
     pub fn is_on(&self, api: &str) -> bool {
-        let authority = api.split_once("://").map(|(_, rest)| rest.split('/').next().unwrap_or_default());
-        let api = host_of(authority.unwrap_or_default());
+        let api = host_of_url(api);
         // Some hosts take ssh at a name of its own.
         let host = self.host.strip_prefix("ssh.").unwrap_or(&self.host);
         api == *self.host || api == host || api.strip_prefix("api.") == Some(host)
     }
+}
+
+/// Returns the host of a URL, in lower case and without user and port; empty if it has none.
+pub(crate) fn host_of_url(url: &str) -> String {
+    let rest = url.split_once("://").map_or("", |(_, rest)| rest);
+    host_of(rest.split(['/', '?', '#']).next().unwrap_or_default())
 }
 
 /// Returns the host of an authority, without user and port.

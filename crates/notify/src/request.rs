@@ -14,7 +14,8 @@ use crate::commit_status::CommitStatus;
 use crate::gitea::gitea_status;
 use crate::github::github_status;
 use crate::gitlab::{ALREADY, gitlab_status};
-use crate::retry::DeliveryResult;
+use crate::repository::host_of_url;
+use crate::retry::AttemptResult;
 use crate::selection::{CompiledNotifier, Service};
 use crate::slack::slack_body;
 use crate::subject::Subject;
@@ -49,10 +50,9 @@ pub enum RequestError {
     NoCommit,
 }
 
-/// Returns the host, with its port, that a Notifier sends to.
-pub fn needed_host(notifier: &CompiledNotifier) -> &str {
-    let rest = notifier.target.url.split_once("://").map_or("", |(_, rest)| rest);
-    rest.split('/').next().unwrap_or_default()
+/// Returns the host that a Notifier sends to, in lower case and without a port.
+pub fn needed_host(notifier: &CompiledNotifier) -> String {
+    host_of_url(&notifier.target.url)
 }
 
 /// Builds the request of a record.
@@ -131,12 +131,39 @@ fn whole_url(base: &str, secret: Option<&SecretText>) -> Result<String, RequestE
 }
 
 /// Returns the result that an answer means. GitLab refuses a status that a commit has already.
-pub fn read_answer(service: Service, result: DeliveryResult, body: &[u8]) -> DeliveryResult {
+pub fn read_answer(service: Service, result: AttemptResult, body: &[u8]) -> AttemptResult {
     let words = String::from_utf8_lossy(&body[..body.len().min(MAX_WORDS)]);
     match result {
-        DeliveryResult::Refused if service == Service::Gitlab && words.contains(ALREADY) => {
-            DeliveryResult::Accepted
+        AttemptResult::Refused if service == Service::Gitlab && words.contains(ALREADY) => {
+            AttemptResult::Accepted
         }
         result => result,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_host_is_as_a_secret_lists_it() {
+        for (url, expect) in [
+            ("https://hooks.slack.com", "hooks.slack.com"),
+            ("https://Hooks.Slack.com", "hooks.slack.com"),
+            ("https://hooks.slack.com.:8443/services", "hooks.slack.com"),
+            ("https://a:b@Git.example.com/x", "git.example.com"),
+            ("https://git.example.com?x=@other", "git.example.com"),
+            ("https://[::1]:8443/x", "[::1]"),
+            ("https://[::1]", "[::1]"),
+            ("hooks.slack.com", ""),
+        ] {
+            let spec = serde_json::json!({"slack": {"url": url}, "transitions": ["Applied"]});
+            let resource = serde_json::json!({
+                "apiVersion": "moorline.dev/v1alpha1", "kind": "Notifier", "metadata": {"name": "a"}, "spec": spec,
+            });
+            let notifier = serde_json::from_value(resource).expect("a Notifier");
+            let compiled = CompiledNotifier::compile(&notifier, "moorline").expect("a sound Notifier");
+            assert_eq!(needed_host(&compiled), expect, "{url}");
+        }
     }
 }

@@ -164,6 +164,11 @@ impl CompiledNotifier {
         self.spec.throttle.as_ref().and_then(DurationText::duration)
     }
 
+    /// True if it sends nothing for now.
+    pub fn is_suspended(&self) -> bool {
+        self.spec.suspend
+    }
+
     /// True if the transition is one of those that are sent.
     pub fn is_on(&self, transition: Transition) -> bool {
         self.spec.transitions.contains(&transition)
@@ -176,7 +181,7 @@ impl CompiledNotifier {
 
     /// True if the Sync is one of those that it hears of.
     pub fn selects(&self, subject: &Subject) -> bool {
-        if self.spec.suspend {
+        if self.is_suspended() {
             return false;
         }
         if self.service.is_commit_status()

@@ -6,25 +6,31 @@
 //! Sync. A failure is sent once, however often its retries report progress in between.
 
 use moorline_api::{
-    AnnouncedState, ChangeCounts, ConditionType, Reason, Revisions, SyncStatus, Transition, TransitionDetails,
+    AnnouncedState, ChangeCounts, ChosenRevision, ConditionType, Reason, RevisionHold, Revisions, SyncStatus,
+    Transition, TransitionDetails,
 };
+use moorline_core::sanitize::sanitize;
+
+use crate::text::cut;
 
 /// Maximum number of characters of a message.
 const MAX_MESSAGE: usize = 500;
+/// Stands for the revision of a Sync that has applied none.
+const NOT_APPLIED: &str = "-";
 
 /// A transition that happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Occurrence {
+pub(crate) struct Occurrence {
     /// The transition.
-    pub transition: Transition,
+    pub(crate) transition: Transition,
     /// Its details.
-    pub details: TransitionDetails,
+    pub(crate) details: TransitionDetails,
     /// True if it can happen again with the same details: then its time is part of its id.
-    pub repeats: bool,
+    pub(crate) repeats: bool,
 }
 
 /// Returns the transitions, and the state that is known after them.
-pub fn detect(prev: &SyncStatus, next: &SyncStatus) -> (AnnouncedState, Vec<Occurrence>) {
+pub(crate) fn detect(prev: &SyncStatus, next: &SyncStatus) -> (AnnouncedState, Vec<Occurrence>) {
     let mut state = prev.announced.clone().unwrap_or_else(|| known_before(prev));
     let mut found = Vec::new();
     found.extend(rolled_back(prev, next));
@@ -47,7 +53,7 @@ fn known_before(prev: &SyncStatus) -> AnnouncedState {
         healthy: !applied.is_empty() && revision.healthy.as_ref() == Some(&applied),
         digest: revision.applied_digest.or(rendered).unwrap_or_default(),
         failed: failure(prev).unwrap_or_default(),
-        degraded: if is_degraded(prev) { applied.clone() } else { String::new() },
+        degraded: if is_degraded(prev) { degraded_at(prev) } else { String::new() },
         revision: applied,
     }
 }
@@ -105,18 +111,23 @@ fn failed(state: &mut AnnouncedState, next: &SyncStatus) -> Option<Occurrence> {
 }
 
 fn degraded(state: &mut AnnouncedState, next: &SyncStatus) -> Option<Occurrence> {
-    let applied = revisions(next).applied.unwrap_or_default();
-    if !is_degraded(next) || state.degraded == applied && !applied.is_empty() {
+    let at = degraded_at(next);
+    if !is_degraded(next) || state.degraded == at {
         return None;
     }
     let message = condition(next, ConditionType::Healthy).map(|it| it.message.as_str()).unwrap_or_default();
     let details = TransitionDetails {
         message: shortened(message),
         digest: state.digest.clone(),
-        ..details(next, applied.clone(), Reason::Degraded)
+        ..details(next, revisions(next).applied.unwrap_or_default(), Reason::Degraded)
     };
-    state.degraded = if applied.is_empty() { "-".to_owned() } else { applied };
+    state.degraded = at;
     Some(Occurrence { transition: Transition::Degraded, details, repeats: true })
+}
+
+/// Returns the revision that a Sync is degraded at, as the known state has it; it is never empty.
+fn degraded_at(status: &SyncStatus) -> String {
+    revisions(status).applied.unwrap_or_else(|| NOT_APPLIED.to_owned())
 }
 
 fn prune_held(prev: &SyncStatus, next: &SyncStatus) -> Option<Occurrence> {
@@ -139,11 +150,11 @@ fn rolled_back(prev: &SyncStatus, next: &SyncStatus) -> Option<Occurrence> {
     let chosen = |of: &Revisions| of.chosen.as_ref().map(|chosen| chosen.revision.clone());
     if let Some(held) = now.chosen.as_ref().filter(|_| chosen(&now) != chosen(&before)) {
         let newest = now.seen.clone().or_else(|| before.applied.clone()).unwrap_or_default();
-        let by = if held.by.is_empty() { String::new() } else { format!(" by {}", held.by) };
-        let why = if held.reason.is_empty() { String::new() } else { format!(": {}", held.reason) };
+        let ChosenRevision { revision, by, reason } = held.clone();
+        let who_and_why = RevisionHold { revision, by, reason }.who_and_why();
         let details = TransitionDetails {
             previous_revision: held.revision.clone(),
-            message: shortened(&format!("held at {}{by}{why}", held.revision)),
+            message: shortened(&format!("held at {}{who_and_why}", held.revision)),
             ..details(next, newest, Reason::RevisionHeld)
         };
         return Some(Occurrence { transition: Transition::RolledBack, details, repeats: true });
@@ -260,9 +271,5 @@ fn condition(
 }
 
 fn shortened(text: &str) -> String {
-    let text = moorline_core::sanitize::sanitize(text);
-    match text.char_indices().nth(MAX_MESSAGE) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text,
-    }
+    cut(&sanitize(text), MAX_MESSAGE)
 }

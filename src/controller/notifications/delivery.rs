@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 
 use super::super::Context;
-use super::super::status::notifications::{record_told, withdraw_offer};
+use super::super::status::notifications::{record_delivery, withdraw_offer};
 use super::Delivery;
 use super::notifier_status::{NotifierState, report_state};
 use super::service_secret::{SecretContent, read_service_secret};
@@ -19,7 +19,7 @@ use crate::chance::spawn_blocking_deterministic;
 use crate::clock;
 use crate::lanes::{Lane, LaneWork, run_lanes};
 use crate::notifications::{
-    CompiledNotifier, DeliveryResult, NextAttempt, RequestError, ToldRecord, build_request, decide_retry,
+    AttemptResult, CompiledNotifier, DeliveryResult, NextAttempt, RequestError, build_request, decide_retry,
     read_answer,
 };
 use crate::source::OutboundClient;
@@ -84,10 +84,10 @@ async fn deliver(context: &Arc<Context>, client: &OutboundClient, lane: &Lane, d
         match next {
             NextAttempt::After(pause) => tokio::time::sleep(pause).await,
             NextAttempt::Done | NextAttempt::GiveUp => {
-                let is_told = next == NextAttempt::Done;
-                context.reporting.metrics.notifications(if is_told { "sent" } else { "given_up" }, 1);
+                let is_sent = next == NextAttempt::Done;
+                context.reporting.metrics.notifications(if is_sent { "sent" } else { "given_up" }, 1);
                 let (notifier, id) = (delivery.notifier.clone(), delivery.record.id.as_str().into());
-                return record_told(&delivery.recorder, ToldRecord { notifier, id, is_told });
+                return record_delivery(&delivery.recorder, DeliveryResult { notifier, id, is_sent });
             }
         }
         attempt += 1;
@@ -100,34 +100,34 @@ async fn try_once(
     client: &OutboundClient,
     notifier: &Arc<CompiledNotifier>,
     delivery: &Delivery,
-) -> (DeliveryResult, String) {
+) -> (AttemptResult, String) {
     let SecretContent { service, authorities } = match read_service_secret(context, notifier).await {
         Ok(content) => content,
-        Err(problem) => return (DeliveryResult::Denied, problem),
+        Err(problem) => return (AttemptResult::Denied, problem),
     };
     let request = match build_request(notifier, &delivery.subject, &delivery.record, &service) {
         Ok(request) => request,
         // Nothing is to be sent.
-        Err(RequestError::NoCommit) => return (DeliveryResult::Accepted, String::new()),
-        Err(error) => return (DeliveryResult::Denied, error.to_string()),
+        Err(RequestError::NoCommit) => return (AttemptResult::Accepted, String::new()),
+        Err(error) => return (AttemptResult::Denied, error.to_string()),
     };
     let client = client.clone();
     let by = clock::now() + DEADLINE;
     let sent = spawn_blocking_deterministic(move || client.send(&request, authorities, by)).await;
     let (result, problem) = match sent {
         Ok(Ok(answer)) => {
-            let result = DeliveryResult::of_status(answer.status, answer.retry_after);
+            let result = AttemptResult::of_status(answer.status, answer.retry_after);
             let result = read_answer(notifier.service, result, &answer.body);
             (result, format!("{} answers with status {}", notifier.service.as_str(), answer.status))
         }
-        Ok(Err(error)) => (DeliveryResult::Unavailable { retry_after: None }, error.to_string()),
+        Ok(Err(error)) => (AttemptResult::Unavailable { retry_after: None }, error.to_string()),
         Err(_) => {
-            (DeliveryResult::Unavailable { retry_after: None }, "the request was interrupted".to_owned())
+            (AttemptResult::Unavailable { retry_after: None }, "the request was interrupted".to_owned())
         }
     };
     let (sync, id, transition) = (delivery.recorder.name(), &*delivery.record.id, delivery.record.transition);
     match result {
-        DeliveryResult::Accepted => {
+        AttemptResult::Accepted => {
             tracing::debug!(%sync, notifier = &*delivery.notifier, id, %transition, "sent");
         }
         _ => tracing::debug!(%sync, notifier = &*delivery.notifier, id, %transition, problem, "not sent"),

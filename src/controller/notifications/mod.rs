@@ -89,9 +89,9 @@ impl NotificationCenter {
         known.is_complete.then(|| known.sound.values().cloned().collect())
     }
 
-    /// Returns a Notifier as it is now.
+    /// Returns a Notifier as it is now; none if it is suspended.
     fn current(&self, key: &str) -> Option<Arc<CompiledNotifier>> {
-        self.known.borrow().sound.get(key).cloned()
+        self.known.borrow().sound.get(key).filter(|notifier| !notifier.is_suspended()).cloned()
     }
 
     /// Offers a record; false if there is no room.
@@ -128,5 +128,28 @@ pub(crate) async fn run_beside(context: Arc<Context>, serving: impl Future) {
     tokio::select! {
         _ = serving => {}
         () = telling => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_suspended_notifier_sends_nothing_more() {
+        let center = NotificationCenter::new(None);
+        for (suspend, expect) in [(false, true), (true, false)] {
+            let resource = serde_json::json!({
+                "apiVersion": "moorline.dev/v1alpha1", "kind": "Notifier",
+                "metadata": {"namespace": "apps", "name": "a"},
+                "spec": {
+                    "slack": {"url": "https://chat.example.com"}, "transitions": ["Applied"], "suspend": suspend,
+                },
+            });
+            let compiled = CompiledNotifier::compile(&serde_json::from_value(resource).unwrap(), "moorline");
+            let compiled = Arc::new(compiled.unwrap());
+            center.known.send_modify(|known| drop(known.sound.insert("apps/a".into(), compiled)));
+            assert_eq!(center.current("apps/a").is_some(), expect, "suspend: {suspend}");
+        }
     }
 }

@@ -34,9 +34,8 @@ pub(super) async fn read_service_secret(
         return Err(format!("the Secret {name} has the keys of a daemon"));
     }
     let host = needed_host(notifier);
-    let host = host.rsplit_once(':').filter(|(_, port)| is_number(port)).map_or(host, |(host, _)| host);
     let is_own = **namespace == *context.installation.namespace || context.installation.disk.is_some();
-    if !is_own && !found.hosts.as_deref().is_some_and(|hosts| lists_host(hosts, host)) {
+    if !is_own && !found.hosts.as_deref().is_some_and(|hosts| lists_host(hosts, &host)) {
         return Err(format!(
             "the Secret {name} is not sent to {host}: it does not list that host; `kubectl annotate secret {name} -n {namespace} \
              {HOSTS_ANNOTATION}={host}` lets every Notifier and Sync of the namespace use it for that host"
@@ -55,8 +54,4 @@ pub(super) async fn read_service_secret(
         }
     }
     Ok(content)
-}
-
-fn is_number(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }

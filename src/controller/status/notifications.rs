@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::{StatusRecorder, StatusState, now};
 use crate::api::SyncStatus;
 use crate::controller::notifications::Delivery;
-use crate::notifications::{HostedRepository, Subject, ToldRecord, advance, waiting};
+use crate::notifications::{DeliveryResult, HostedRepository, Subject, advance, waiting};
 
 /// Pause before records that found no room are offered again.
 const OFFERED_AGAIN: Duration = Duration::from_secs(5);
@@ -22,7 +22,7 @@ const OFFERED_AGAIN: Duration = Duration::from_secs(5);
 pub(super) struct Notifications {
     subject: Arc<Subject>,
     /// Results that are not written yet.
-    told: Vec<ToldRecord>,
+    told: Vec<DeliveryResult>,
     /// Records that are being sent, or were and are not marked yet: Notifier and id.
     offered: BTreeSet<(Box<str>, Box<str>)>,
 }
@@ -111,7 +111,7 @@ pub(super) fn offered_again(state: &StatusState) -> Option<Duration> {
 }
 
 /// Records the result of a delivery.
-pub(crate) fn record_told(recorder: &StatusRecorder, told: ToldRecord) {
+pub(crate) fn record_delivery(recorder: &StatusRecorder, told: DeliveryResult) {
     recorder.lock().notifications.told.push(told);
     recorder.0.changed.notify_one();
 }

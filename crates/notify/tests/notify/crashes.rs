@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use moorline_api::SyncStatus;
-use moorline_notify::{CompiledNotifier, ToldRecord, advance, waiting};
+use moorline_notify::{CompiledNotifier, DeliveryResult, advance, waiting};
 use serde_json::{Value, json};
 
 use super::{notifier, revision, status, subject};
@@ -52,7 +52,7 @@ fn story(dice: &mut Dice) -> Vec<Value> {
 /// A daemon: what it wrote, and what it has sent without having written it yet.
 struct Daemon {
     written: SyncStatus,
-    told: Vec<ToldRecord>,
+    told: Vec<DeliveryResult>,
 }
 
 /// Tells a story with ends of the daemon; returns how often each id was sent, and the ends.
@@ -85,7 +85,7 @@ fn tell(
             killed = ends();
             if !killed {
                 let (notifier, id) = (record.notifier.as_str().into(), record.id.as_str().into());
-                daemon.told.push(ToldRecord { notifier, id, is_told: true });
+                daemon.told.push(DeliveryResult { notifier, id, is_sent: true });
                 // The next write follows at once; more is sent only after it.
                 let mut marked = daemon.written.clone();
                 advance(&subject(), own, &daemon.written, &mut marked, &daemon.told, &now);

@@ -2,7 +2,7 @@
 
 mod crashes;
 mod requests;
-mod told;
+mod transitions;
 
 use std::sync::Arc;
 

@@ -2,7 +2,7 @@
 
 use moorline_api::{NotificationRecord, Transition};
 use moorline_identity::{SecretBytes, SecretText};
-use moorline_notify::{DeliveryResult, RequestError, Service, ServiceSecret, build_request, read_answer};
+use moorline_notify::{AttemptResult, RequestError, Service, ServiceSecret, build_request, read_answer};
 use serde_json::{Value, json};
 
 use super::{compiled, revision, subject};
@@ -101,7 +101,7 @@ fn a_secret_leads_nowhere_else() {
 #[test]
 fn a_status_that_gitlab_has_already_counts_as_told() {
     let body = br#"{"message":"Cannot transition status via :enqueue from :pending"}"#;
-    let read = |service| read_answer(service, DeliveryResult::of_status(400, None), body);
-    assert_eq!(read(Service::Gitlab), DeliveryResult::Accepted);
-    assert_eq!(read(Service::Github), DeliveryResult::Refused);
+    let read = |service| read_answer(service, AttemptResult::of_status(400, None), body);
+    assert_eq!(read(Service::Gitlab), AttemptResult::Accepted);
+    assert_eq!(read(Service::Github), AttemptResult::Refused);
 }

@@ -2,7 +2,7 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use moorline_api::{SyncStatus, Transition};
-use moorline_notify::{MAX_WAITING, Subject, ToldRecord, advance, waiting};
+use moorline_notify::{DeliveryResult, MAX_WAITING, Subject, advance, waiting};
 use serde_json::{Value, json};
 
 use super::{compiled, notifier, revision, status, subject};
@@ -32,16 +32,16 @@ fn at(second: i64) -> Time {
 fn told_at_each(states: &[Value]) -> Vec<Vec<String>> {
     let own = [notifier("a", &json!({}))];
     let mut prev = SyncStatus::default();
-    let mut told: Vec<ToldRecord> = Vec::new();
+    let mut told: Vec<DeliveryResult> = Vec::new();
     let mut all = Vec::new();
     for (second, state) in (0..).zip(states) {
         let mut next = status(state.clone());
         advance(&subject(), &own, &prev, &mut next, &told, &at(second));
         all.push(waiting(&next).map(|record| record.transition.to_string()).collect());
-        let end = |record: &moorline_api::NotificationRecord| ToldRecord {
+        let end = |record: &moorline_api::NotificationRecord| DeliveryResult {
             notifier: record.notifier.as_str().into(),
             id: record.id.as_str().into(),
-            is_told: true,
+            is_sent: true,
         };
         told = waiting(&next).map(end).collect();
         prev = next;
@@ -109,6 +109,56 @@ fn trouble_is_told_once_and_so_is_its_end() {
 }
 
 #[test]
+fn a_sync_that_never_applied_is_degraded_once() {
+    let mut bad = state(1, "v1:a", ("False", "Degraded"), ("False", "Degraded"));
+    bad["revision"] = json!({"attempted": revision(1)});
+    let found = told_at_each(&[bad.clone(), bad.clone(), bad.clone()]);
+    assert_eq!(found, [vec!["Degraded".to_owned()], vec![], vec![]]);
+    // It was so before there was a Notifier.
+    let prev = status(bad);
+    let mut next = prev.clone();
+    advance(&subject(), &[notifier("a", &json!({}))], &prev, &mut next, &[], &at(0));
+    assert_eq!(waiting(&next).count(), 0);
+}
+
+/// Adds the number of objects that were repaired to a state of revision 1.
+fn repaired(objects: u64) -> Value {
+    let mut drift = state(1, "v1:a", READY, WELL);
+    drift["history"] = json!([{"revision": revision(1), "time": "2026-01-01T00:00:00Z", "result": "Applied", "changes": {"repaired": objects}}]);
+    drift
+}
+
+#[test]
+fn repairs_within_a_second_are_two_and_are_no_state_of_a_commit() {
+    let github = json!({"slack": null, "github": {"url": "https://git.example.com/api/v3", "secretRef": {"name": "s"}}});
+    for (more, expect) in [(json!({}), 3), (github, 0)] {
+        let own = [notifier("a", &more)];
+        let mut prev = status(repaired(0));
+        for objects in [1, 2, 4] {
+            let mut next = status(repaired(objects));
+            advance(&subject(), &own, &prev, &mut next, &[], &at(0));
+            prev = next;
+        }
+        let ids: std::collections::BTreeSet<_> = waiting(&prev).map(|record| record.id.clone()).collect();
+        assert_eq!((ids.len(), waiting(&prev).count()), (expect, expect), "{more}");
+    }
+}
+
+#[test]
+fn what_was_not_sent_throttles_nothing() {
+    for (is_sent, expect) in [(true, 0), (false, 1)] {
+        let own = [notifier("a", &json!({"throttle": "10m"}))];
+        let mut first = status(state(1, "v1:a", READY, PROGRESS));
+        advance(&subject(), &own, &SyncStatus::default(), &mut first, &[], &at(0));
+        let id = waiting(&first).next().expect("it waits").id.as_str().into();
+        let told = [DeliveryResult { notifier: "apps/a".into(), id, is_sent }];
+        let mut next = status(state(2, "v1:b", READY, PROGRESS));
+        advance(&subject(), &own, &first, &mut next, &told, &at(1));
+        assert_eq!(waiting(&next).count(), expect, "{is_sent}");
+    }
+}
+
+#[test]
 fn a_notifier_hears_of_its_own_namespace_and_of_what_it_asks_for() {
     let own = |more: &Value| notifier("a", more);
     let subject = subject();
@@ -166,13 +216,21 @@ fn one_commit(subject: &Subject, more: &Value, commits: u64) -> SyncStatus {
 #[test]
 fn filters_texts_throttles_and_bounds() {
     let subject = subject();
+    // True for no items at all; each item is looked at.
+    let none_of =
+        |items: &str| format!("{items}.exists(a, {items}.exists(b, {items}.exists(c, sync.name == '')))");
+    let many = format!("[{}]", vec!["1"; 30].join(","));
     for (filter, expect) in [
         ("sync.labels.tier == 'prod' && transition == 'Applied' && counts.created == 0", 1),
+        ("sync.labels.tier != 'prod' || transition != 'Applied' || counts.created != 0", 0),
         ("sync.namespace == 'other'", 0),
+        ("revision == '' || previousRevision != '' || reason != 'Applied' || message != ''", 0),
+        ("sync.cluster != 'prod-eu' || counts.objects != 0", 0),
         // Without a value it lets everything pass.
         ("sync.labels.missing == 'a'", 1),
         ("reason", 1),
-        ("[1,2,3].all(a, [1,2,3].all(b, [1,2,3].all(c, sync.name != '')))", 1),
+        (&none_of("[1,2,3]"), 0),
+        (&none_of(&many), 1),
     ] {
         let found = one_commit(&subject, &json!({"filter": filter}), 1);
         assert_eq!(waiting(&found).count(), expect, "{filter}");
