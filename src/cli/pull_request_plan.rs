@@ -4,8 +4,6 @@
 //! A proposed commit is the text of a stranger: it is rendered without Secrets, and the plan shows
 //! of the cluster only that which `report/pull_request/comparison.rs` allows.
 
-use std::collections::BTreeSet;
-
 use anyhow::{anyhow, bail};
 
 use super::Streams;
@@ -19,7 +17,7 @@ use crate::controller::inspect_pull_request::{
     InspectedPullRequest, has_hidden_values, hosts_of, render_pull_request, spec_for_strangers,
 };
 use crate::metrics::Metrics;
-use crate::object::ObjectId;
+use crate::object::{Object, ObjectId};
 use crate::observed::{Observed, Ownership};
 use crate::report::pull_request::{CommentSubject, LiveView, PlannedVerb, comment, compare, refusal_comment};
 use crate::source::Repositories;
@@ -58,7 +56,7 @@ async fn print_plan(
     cluster_name: &str,
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<Exit> {
-    let (base, head) = (inspected.base.to_string(), inspected.commit().to_string());
+    let (base, head) = (inspected.base.to_string(), inspected.head.commit.to_string());
     let subject = CommentSubject {
         cluster: cluster_name,
         namespace: &owner.namespace,
@@ -71,7 +69,7 @@ async fn print_plan(
         Ok(head_set) => {
             let live = LiveView { hides_values, ..view(inspected, cluster, owner, status).await? };
             let plan = compare(&inspected.base_set, head_set, &live);
-            let writes = plan.changes.iter().any(|change| change.verb != PlannedVerb::Keep);
+            let writes = plan.changes.iter().any(|change| is_write(change.verb));
             (comment(&subject, &plan), if writes { Exit::Changes } else { Exit::Done })
         }
         Err(error) if error.permanent => {
@@ -112,15 +110,56 @@ async fn view(
     let read = live_objects(cluster, owner, &kinds, asked).await?;
     let mut live =
         LiveView { protected: valid_spec.protected.clone(), prunes: valid_spec.prune, ..LiveView::default() };
-    let mut others = BTreeSet::new();
     for object in read {
-        match Observed::from_object(&object, owner).ownership {
-            Ownership::Ours => drop(live.owned.insert(object.id.clone(), object.body)),
-            Ownership::OtherSync(_) | Ownership::Copy | Ownership::Unowned => {
-                others.insert(object.id.clone());
-            }
-        }
+        place(&mut live, object, owner);
     }
-    live.others = others;
     Ok(live)
+}
+
+/// Adds a live object to the part of the cluster that its owner decides.
+fn place(live: &mut LiveView, object: Object, owner: &SyncName) {
+    match Observed::from_object(&object, owner).ownership {
+        Ownership::Ours => drop(live.owned.insert(object.id.clone(), object.body)),
+        Ownership::OtherSync(_) => drop(live.other_syncs.insert(object.id)),
+        Ownership::Copy | Ownership::Unowned => drop(live.others.insert(object.id)),
+    }
+}
+
+/// True if an object with this verb is written.
+const fn is_write(verb: PlannedVerb) -> bool {
+    !matches!(verb, PlannedVerb::Keep | PlannedVerb::Hold)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::api::ID_ANNOTATION;
+    use crate::object::Origin;
+
+    #[test]
+    fn the_owner_of_an_object_decides_what_a_plan_says_of_it() {
+        let place_of = |identity: Option<&str>| {
+            let Value::Object(body) = json!({"metadata": {"annotations": {ID_ANNOTATION: identity}}}) else {
+                unreachable!("a literal mapping")
+            };
+            let id = ObjectId::new("", "ConfigMap", "shop", "a").unwrap();
+            let origin = Origin { file: "live".into(), document: 0, line: 1, item: None };
+            let mut live = LiveView::default();
+            let object = Object { id, version: "v1".into(), body, origin };
+            place(&mut live, object, &SyncName::new("ops", "web"));
+            (live.owned.len(), live.other_syncs.len(), live.others.len())
+        };
+        for (identity, expect) in [
+            (Some("ops/web|/ConfigMap|shop/a"), (1, 0, 0)),
+            (Some("ops/api|/ConfigMap|shop/a"), (0, 1, 0)),
+            (Some("ops/web|/ConfigMap|shop/b"), (0, 0, 1)),
+            (None, (0, 0, 1)),
+        ] {
+            assert_eq!(place_of(identity), expect, "{identity:?}");
+        }
+        let verbs = [PlannedVerb::Keep, PlannedVerb::Hold, PlannedVerb::Adopt, PlannedVerb::Create];
+        assert_eq!(verbs.map(is_write), [false, false, true, true]);
+    }
 }

@@ -27,9 +27,7 @@ use crate::desired::DesiredSet;
 use crate::helm::Helm;
 use crate::metrics::Metrics;
 use crate::report::{ErrorCause, ReconcileError};
-use crate::source::{
-    Address, AllowList, Error, HostPolicy, ObjectHash, Reference, Repositories, Repository, Revision,
-};
+use crate::source::{Address, AllowList, Error, HostPolicy, Reference, Repositories, Repository, Revision};
 
 /// A rendered pull request.
 #[derive(Debug)]
@@ -162,11 +160,4 @@ async fn resolve_head(
 fn refuse(message: &str) -> ReconcileError {
     let (cause, message, problems) = (ErrorCause::SpecInvalid, message.to_owned(), Vec::new());
     ReconcileError { cause, message, problems, permanent: true }
-}
-
-impl InspectedPullRequest {
-    /// Returns the commit that is proposed.
-    pub fn commit(&self) -> ObjectHash {
-        self.head.commit
-    }
 }

@@ -18,13 +18,17 @@ pub enum RevisionUse {
     WayBack,
 }
 
-/// True if the earlier approvals cover this revision.
+/// Returns the earlier approval that covers this revision, if there is one.
 ///
 /// The newest revision has to render exactly the objects that were approved last: a commit that
 /// changes nothing of a Sync asks nobody, and going back to older objects asks again. On the way
 /// back each approved revision counts, as long as it renders what was approved.
-pub fn is_approved(approved: &[ApprovedRevision], what: RenderedRevision<'_>, why: RevisionUse) -> bool {
-    let covers = |known: &ApprovedRevision| {
+pub fn covering_approval<'a>(
+    approved: &'a [ApprovedRevision],
+    what: RenderedRevision<'_>,
+    why: RevisionUse,
+) -> Option<&'a ApprovedRevision> {
+    let covers = |known: &&ApprovedRevision| {
         let is_named =
             (&*known.revision, &*known.source, &*known.spec) == (what.revision, what.source, what.spec);
         let recorded = known.digest.as_deref().and_then(SpecHash::parse);
@@ -37,8 +41,12 @@ pub fn is_approved(approved: &[ApprovedRevision], what: RenderedRevision<'_>, wh
         }
     };
     match why {
-        RevisionUse::Newest => approved.first().is_some_and(covers),
-        RevisionUse::Held | RevisionUse::WayBack => approved.iter().any(covers),
+        RevisionUse::Newest => approved.first().filter(covers),
+        // The objects of one revision may have been approved again for another.
+        RevisionUse::Held | RevisionUse::WayBack => {
+            let of_revision = approved.iter().filter(|known| known.revision == what.revision).find(covers);
+            of_revision.or_else(|| approved.iter().find(covers))
+        }
     }
 }
 
@@ -110,9 +118,41 @@ mod tests {
             ("a later one", &unknown[..], "main@2", "s", &old, [false; 3]),
         ] {
             let digest = desired.digest();
-            let decided =
-                [Newest, Held, WayBack].map(|why| is_approved(list, rendered(revision, spec, &digest), why));
+            let what_is = rendered(revision, spec, &digest);
+            let decided = [Newest, Held, WayBack].map(|why| covering_approval(list, what_is, why).is_some());
             assert_eq!(decided, expect, "{what}");
+        }
+    }
+
+    #[test]
+    fn the_approval_is_the_one_that_covers() {
+        let (old, new) = (set(&["a"]), set(&["a", "b"]));
+        let given = |hash: &str, revision: &str, spec: &str, desired: &DesiredSet| ApprovedRevision {
+            approval: Some(hash.to_owned()),
+            ..approval(revision, spec, desired)
+        };
+        // The second one is another path of the same commit.
+        let list = [
+            given("h4", "main@2", "t", &new),
+            given("h3", "main@2", "s", &old),
+            given("h2", "main@1", "s", &new),
+            given("h1", "main@1", "t", &old),
+        ];
+        use RevisionUse::{Held, Newest, WayBack};
+        for (what, revision, desired, expect) in [
+            ("the newest", "main@2", &new, ["h4", "h4", "h4"]),
+            ("a commit that changes nothing", "main@3", &new, ["h4", "h4", "h4"]),
+            ("the same commit, as it was", "main@2", &old, ["", "h3", "h3"]),
+            ("an older commit", "main@1", &new, ["h4", "h2", "h2"]),
+            ("an older commit, another path", "main@1", &old, ["", "h1", "h1"]),
+            ("an unknown commit with old objects", "main@0", &old, ["", "h3", "h3"]),
+        ] {
+            let digest = desired.digest();
+            let found = [Newest, Held, WayBack].map(|why| {
+                let found = covering_approval(&list, rendered(revision, "s", &digest), why);
+                found.and_then(|known| known.approval.as_deref()).unwrap_or_default()
+            });
+            assert_eq!(found, expect, "{what}");
         }
     }
 

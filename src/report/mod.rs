@@ -30,7 +30,7 @@ use crate::desired::{HashMatch, SetDigest};
 use crate::object::ObjectId;
 use crate::plan::{Hold, Outcome};
 use approval::pending_approvals;
-pub use approved_revisions::{RevisionUse, add_approval, is_approved};
+pub use approved_revisions::{RevisionUse, add_approval, covering_approval};
 use conditions::{ReadyVerdict, conditions};
 pub use error_cause::ErrorCause;
 use health_condition::HealthCondition;

@@ -287,24 +287,7 @@ impl HttpClient {
         server: String,
         by: Instant,
     ) -> Result<ExchangeResponse, Error> {
-        let mut request = match exchange.method {
-            Method::Get => http::Request::get(&exchange.url),
-            Method::Post => http::Request::post(&exchange.url),
-        };
-        for (name, value) in &exchange.headers {
-            let value = http::HeaderValue::from_str(value.as_str());
-            let bad =
-                |_| Error::InvalidResponse { server: server.as_str().into(), what: "no login can be sent" };
-            let mut value = value.map_err(bad)?;
-            value.set_sensitive(true);
-            request = request.header(*name, value);
-        }
-        let answer = match exchange.method {
-            Method::Get => self.send(request.body(()), server.clone(), None, by)?,
-            Method::Post => {
-                self.send(request.body(exchange.body.as_str().as_bytes()), server.clone(), None, by)?
-            }
-        };
+        let answer = self.begin_exchange(exchange, (&server, "no login can be sent"), by)?;
         let mut body = Vec::new();
         let read = answer.body.take(MAX_ANSWER_BYTES + 1).read_to_end(&mut body);
         let what = "bytes of a token";
@@ -314,6 +297,31 @@ impl HttpClient {
             false => {
                 Ok(ExchangeResponse { status: answer.status, date: answer.date, body: Sensitive::new(body) })
             }
+        }
+    }
+
+    /// Sends the request of an exchange; `refusal` says that a header cannot be sent.
+    pub(super) fn begin_exchange(
+        &self,
+        exchange: &ExchangeRequest,
+        (server, refusal): (&str, &'static str),
+        by: Instant,
+    ) -> Result<HttpResponse, Error> {
+        let mut request = match exchange.method {
+            Method::Get => http::Request::get(&exchange.url),
+            Method::Post => http::Request::post(&exchange.url),
+        };
+        for (name, value) in &exchange.headers {
+            let value = http::HeaderValue::from_str(value.as_str());
+            let bad = |_| Error::InvalidResponse { server: server.into(), what: refusal };
+            let mut value = value.map_err(bad)?;
+            value.set_sensitive(true);
+            request = request.header(*name, value);
+        }
+        let body = exchange.body.as_str().as_bytes();
+        match exchange.method {
+            Method::Get => self.send(request.body(()), server.to_owned(), None, by),
+            Method::Post => self.send(request.body(body), server.to_owned(), None, by),
         }
     }
 

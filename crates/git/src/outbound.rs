@@ -8,7 +8,7 @@ use std::io::Read as _;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use moorline_identity::{ExchangeRequest, Method};
+use moorline_identity::ExchangeRequest;
 use ureq::http;
 
 use super::credentials::{Credentials, Sensitive};
@@ -19,6 +19,8 @@ use crate::resolver::{AddressScope, host_and_port};
 
 /// Maximum number of bytes of an answer that are read.
 const MAX_ANSWER: u64 = 4096;
+/// Words about a request that cannot be sent.
+const UNSENDABLE: &str = "the request cannot be sent";
 
 /// Client for services; cheap to clone.
 #[derive(Debug, Clone)]
@@ -60,24 +62,12 @@ impl OutboundClient {
         authorities: Option<Vec<u8>>,
         by: Instant,
     ) -> Result<OutboundAnswer, Error> {
-        let uri: http::Uri = request.url.parse().map_err(|_| bad(""))?;
-        let (host, port) = host_and_port(&uri).ok_or_else(|| bad(""))?;
+        let uri: http::Uri = request.url.parse().map_err(|_| bad())?;
+        let (host, port) = host_and_port(&uri).ok_or_else(bad)?;
         let server = if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
         let trust = Credentials { authorities: authorities.map(Sensitive::new), ..Credentials::default() };
         let client = HttpClient::reaching(AddressScope::PublicOrListed, host, &trust, &self.0)?;
-        let mut built = match request.method {
-            Method::Get => http::Request::get(&uri),
-            Method::Post => http::Request::post(&uri),
-        };
-        for (name, value) in &request.headers {
-            let mut value = http::HeaderValue::from_str(value.as_str()).map_err(|_| bad(&server))?;
-            value.set_sensitive(true);
-            built = built.header(*name, value);
-        }
-        let answer = match request.method {
-            Method::Get => client.send(built.body(()), server, None, by)?,
-            Method::Post => client.send(built.body(request.body.as_str().as_bytes()), server, None, by)?,
-        };
+        let answer = client.begin_exchange(request, (&server, UNSENDABLE), by)?;
         let (status, retry_after) = (answer.status, answer.retry_after);
         let mut body = Vec::new();
         // The status says everything that has to be known.
@@ -86,6 +76,6 @@ impl OutboundClient {
     }
 }
 
-fn bad(server: &str) -> Error {
-    Error::InvalidResponse { server: server.into(), what: "the request cannot be sent" }
+fn bad() -> Error {
+    Error::InvalidResponse { server: "".into(), what: UNSENDABLE }
 }

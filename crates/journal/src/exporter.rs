@@ -60,19 +60,20 @@ impl Exporter {
             while let Some(batch) = thread.next_batch() {
                 let count = batch.len() as u64;
                 let taken = thread.send_batch(&batch_body(&batch, &origin), &mut send);
-                let dropped = taken.as_ref().map_or(count, |rejected| (*rejected).min(count));
+                let (dropped, turn) = judge(taken, count, &mut failing);
                 observe(JournalEvent::Exported(count - dropped));
                 if dropped > 0 {
                     observe(JournalEvent::Dropped(dropped));
                 }
-                match (taken, failing) {
-                    (Err(why), false) => tracing::warn!(
+                match turn {
+                    Some(Turn::Stops(why)) => tracing::warn!(
                         "the collector of the journal takes no lines, and they are dropped: {why}"
                     ),
-                    (Ok(_), true) => tracing::info!("the collector of the journal takes lines again"),
-                    (Err(_), true) | (Ok(_), false) => {}
+                    Some(Turn::Resumes) => {
+                        tracing::info!("the collector of the journal takes lines again");
+                    }
+                    None => {}
                 }
-                failing = dropped == count;
             }
         })?;
         Ok(exporter)
@@ -161,6 +162,28 @@ impl Exporter {
     }
 }
 
+/// Turn of a collector that is logged.
+#[derive(Debug, PartialEq, Eq)]
+enum Turn {
+    /// It takes no lines any more, with the reason.
+    Stops(String),
+    /// It takes lines again.
+    Resumes,
+}
+
+/// Returns how many of `count` lines were dropped, and the turn. The collector is failing after a
+/// batch of which it took no line.
+fn judge(taken: Result<u64, String>, count: u64, failing: &mut bool) -> (u64, Option<Turn>) {
+    let dropped = taken.as_ref().map_or(count, |rejected| (*rejected).min(count));
+    let fails = dropped == count;
+    let turn = match (fails, std::mem::replace(failing, fails)) {
+        (true, false) => Some(Turn::Stops(taken.err().unwrap_or_else(|| "it rejects each line".to_owned()))),
+        (false, true) => Some(Turn::Resumes),
+        (true, true) | (false, false) => None,
+    };
+    (dropped, turn)
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::mpsc::channel;
@@ -219,5 +242,25 @@ mod tests {
         exporter.push(line(&mut chain, 1));
         assert_eq!(seen.recv().unwrap(), JournalEvent::Exported(1));
         exporter.close();
+    }
+
+    #[test]
+    fn a_collector_that_rejects_each_line_takes_none() {
+        let stops = |why: &str| Some(Turn::Stops(why.to_owned()));
+        let mut failing = false;
+        for (at, (taken, expect)) in [
+            (Ok(0), (0, None)),
+            (Ok(5), (4, stops("it rejects each line"))),
+            (Err("gone"), (4, None)),
+            (Ok(4), (4, None)),
+            (Ok(3), (3, Some(Turn::Resumes))),
+            (Err("gone"), (4, stops("gone"))),
+            (Ok(0), (0, Some(Turn::Resumes))),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            assert_eq!(judge(taken.map_err(str::to_owned), 4, &mut failing), expect, "batch {at}");
+        }
     }
 }

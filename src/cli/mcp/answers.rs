@@ -10,6 +10,7 @@ use super::proposal::propose;
 use super::tools::{ListQuery, LogQuery, PlanQuery, ProposalQuery, SchemaQuery, SyncQuery, ToolCall};
 use crate::api::{Reason, SyncName};
 use crate::cli::explanation::ObjectQuery;
+use crate::cli::operate::approve::waiting;
 use crate::cli::operate::{reading, ready};
 use crate::cli::plan::{PlannedSync, plan_existing};
 use crate::cli::schema::{find_document, list_documents};
@@ -87,15 +88,8 @@ fn why(sync: &SyncResource) -> Value {
     whole["moreProblems"] = count_unlisted(status).into();
     whole["contested"] = json!(status.contested);
     whole["revisions"] = json!(status.revision);
-    whole["pendingApproval"] = pending_approval(sync);
+    whole["pendingApproval"] = json!(waiting(&sync.status));
     whole
-}
-
-/// The approvals that a Sync waits for, as its status has them.
-fn pending_approval(sync: &SyncResource) -> Value {
-    let status = &sync.resource.data["status"];
-    let all = &status["approvals"];
-    if all.is_null() { status["approval"].clone() } else { all.clone() }
 }
 
 async fn planned(
@@ -193,5 +187,5 @@ async fn proposal(query: &ProposalQuery, connection: &Connection) -> anyhow::Res
         true => Some(plan_document(&sync, query.revision.as_deref(), connection).await?),
         false => None,
     };
-    Ok(proposal.document(planned, &pending_approval(&sync)))
+    Ok(proposal.document(planned, &json!(waiting(&sync.status))))
 }

@@ -56,7 +56,7 @@ pub(in super::super) fn run(arguments: &ApproveArgs, streams: &mut Streams<'_>) 
 }
 
 /// Returns the approvals that are missing; an older daemon writes only those of deletions.
-pub(super) fn waiting(status: &SyncStatus) -> Vec<PendingApproval> {
+pub(in super::super) fn waiting(status: &SyncStatus) -> Vec<PendingApproval> {
     let older = status.approval.as_ref().filter(|_| status.approvals.is_empty());
     let older = older.map(|asked| PendingApproval {
         hash: asked.hash.clone(),

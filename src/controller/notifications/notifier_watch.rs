@@ -23,7 +23,7 @@ pub(super) async fn keep_notifiers(context: &Arc<Context>) {
         let _ = send.send(event);
     });
     let known = &context.reporting.notifications.known;
-    let mut is_defined = false;
+    let (mut is_defined, mut is_refused) = (false, false);
     // The keys of the current list; none outside of a list.
     let mut listing: Option<BTreeSet<Box<str>>> = Some(BTreeSet::new());
     while let Some(event) = events.recv().await {
@@ -40,6 +40,7 @@ pub(super) async fn keep_notifiers(context: &Arc<Context>) {
                 known.send_modify(|known| drop(known.sound.remove(&key(&object))));
             }
             NotifierWatchEvent::Listed => {
+                is_refused = false;
                 let there = listing.take();
                 known.send_modify(|known| {
                     let is_there = |key: &str| there.as_ref().is_none_or(|there| there.contains(key));
@@ -57,9 +58,20 @@ pub(super) async fn keep_notifiers(context: &Arc<Context>) {
                 if matches!(failure.code(), Some(403 | 404)) {
                     known.send_modify(|known| known.is_late = true);
                 }
+                if is_newly_refused(failure.code(), &mut is_refused) {
+                    tracing::warn!(
+                        %failure,
+                        "list and watch on notifiers.moorline.dev is missing: no notifications are sent"
+                    );
+                }
             }
         }
     }
+}
+
+/// True for the first answer that the right to watch is missing, until a list is complete.
+fn is_newly_refused(code: Option<u16>, is_refused: &mut bool) -> bool {
+    code == Some(403) && !std::mem::replace(is_refused, true)
 }
 
 /// Updates the definition of Notifiers, which exists, if that is permitted.
@@ -133,4 +145,17 @@ fn key(object: &Map<String, Value>) -> Box<str> {
     let metadata = object.get("metadata").unwrap_or(&Value::Null);
     let text = |field: &str| metadata.get(field).and_then(Value::as_str).unwrap_or_default();
     format!("{}/{}", text("namespace"), text("name")).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_right_is_logged_once() {
+        let mut is_refused = false;
+        for (code, expect) in [(Some(404), false), (Some(403), true), (None, false), (Some(403), false)] {
+            assert_eq!(is_newly_refused(code, &mut is_refused), expect, "{code:?}");
+        }
+    }
 }

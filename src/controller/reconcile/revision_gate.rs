@@ -19,7 +19,7 @@ use crate::controller::status::approvals::{
     applied_before, approved_revisions, has_approvals, record_approvals,
 };
 use crate::plan::{Policy, RenderedRevision, RevisionRequest, plan, request_revision};
-use crate::report::{ErrorCause, ReconcileError, RevisionUse, add_approval, is_approved};
+use crate::report::{ErrorCause, ReconcileError, RevisionUse, add_approval, covering_approval};
 
 /// Checks that a revision may be applied.
 ///
@@ -42,13 +42,8 @@ pub(super) async fn check_approval(
     }
     let (approved, why) = (approved_revisions(recorder), usage(inputs));
     let revision = inputs.revision.to_string();
-    let rendered = RenderedRevision {
-        revision: &revision,
-        source: &inputs.record.source,
-        spec: &inputs.record.spec,
-        digest: &prepared.digest,
-    };
-    if is_approved(&approved, rendered, why) {
+    let rendered = rendered(inputs, &revision, prepared);
+    if covering_approval(&approved, rendered, why).is_some() {
         forget_refusal(inputs, memory);
         return Ok(());
     }
@@ -95,21 +90,32 @@ pub(crate) fn check_deletion(
     }
     let (revision, digest) = (&*prepared.revision.to_string(), &prepared.digest);
     let rendered = RenderedRevision { revision, source: "", spec: "", digest };
-    match is_approved(&approved, rendered, RevisionUse::Held) {
-        true => Ok(()),
-        false => {
+    match covering_approval(&approved, rendered, RevisionUse::Held) {
+        Some(_) => Ok(()),
+        None => {
             Err(not_approved(format!("the delete hooks of {revision} were not approved as they are now")))
         }
     }
 }
 
 /// Returns the approval that a person gave for the revision of a reconcile.
-pub(super) fn approval_of_revision(inputs: &ReconcileContext<'_>) -> Option<String> {
+pub(super) fn approval_of_revision(
+    inputs: &ReconcileContext<'_>,
+    prepared: &PreparedRevision,
+) -> Option<String> {
     let recorder = inputs.resource_recorder.filter(|_| inputs.asks_first)?;
     let (approved, revision) = (approved_revisions(recorder), inputs.revision.to_string());
-    // A commit that changes nothing has the approval of the one before it.
-    let known = approved.iter().find(|known| known.revision == revision).or(approved.first())?;
-    known.approval.clone()
+    let rendered = rendered(inputs, &revision, prepared);
+    covering_approval(&approved, rendered, usage(inputs))?.approval.clone()
+}
+
+fn rendered<'a>(
+    inputs: &'a ReconcileContext<'_>,
+    revision: &'a str,
+    prepared: &'a PreparedRevision,
+) -> RenderedRevision<'a> {
+    let (source, spec) = (&*inputs.record.source, &*inputs.record.spec);
+    RenderedRevision { revision, source, spec, digest: &prepared.digest }
 }
 
 /// Returns the reason why this revision would be written.

@@ -168,7 +168,7 @@ fn cause(inputs: &ReconcileContext<'_>, prepared: &PreparedRevision, policy: &Po
         false => Reason::Rollback,
     };
     let cause = cause_of_revision(inputs.owner, inputs.valid_spec, prepared, reason);
-    let approval = approval_of_revision(inputs);
+    let approval = approval_of_revision(inputs, prepared);
     // The annotation with the name is about one approval only.
     let is_newest = approval.is_some() && approval == inputs.approved;
     let approver = inputs.approver.filter(|_| is_newest).map(str::to_owned);

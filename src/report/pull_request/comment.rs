@@ -113,6 +113,7 @@ fn summary(plan: &PullRequestPlan) -> String {
         (PlannedVerb::Prune, "to prune"),
         (PlannedVerb::PruneByApproval, "to prune by approval"),
         (PlannedVerb::Keep, "no longer in Git"),
+        (PlannedVerb::Hold, "held (another Sync owns it)"),
     ];
     let count = |verb| plan.changes.iter().filter(|change| change.verb == verb).count();
     let mut parts: Vec<String> = verbs
@@ -132,6 +133,7 @@ fn title(verb: PlannedVerb) -> &'static str {
         PlannedVerb::Prune => "Prune",
         PlannedVerb::PruneByApproval => "Prune, after an approval",
         PlannedVerb::Keep => "No longer in Git, and kept",
+        PlannedVerb::Hold => "Held: another Sync owns it",
         PlannedVerb::Adopt => "Adopt",
         PlannedVerb::Create => "Create",
         PlannedVerb::Update => "Update",

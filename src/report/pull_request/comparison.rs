@@ -23,8 +23,10 @@ const MAX_FIELDS: usize = 20;
 pub struct LiveView {
     /// The objects that this Sync owns, by their identity annotation.
     pub owned: BTreeMap<ObjectId, Map<String, Value>>,
-    /// Objects of others that exist, in the kinds and namespaces of this Sync.
+    /// Objects without a Sync that exist, in the kinds and namespaces of this Sync.
     pub others: BTreeSet<ObjectId>,
+    /// The same of other Syncs.
+    pub other_syncs: BTreeSet<ObjectId>,
     /// Kinds whose objects are deleted only with approval.
     pub protected: BTreeSet<GroupKind>,
     /// Objects that are no longer in Git are deleted.
@@ -42,7 +44,9 @@ pub enum PlannedVerb {
     PruneByApproval,
     /// It stays in the cluster, and is no longer in Git.
     Keep,
-    /// It exists and belongs to nobody or to somebody else.
+    /// It belongs to another Sync, and stays as it is.
+    Hold,
+    /// It exists, and belongs to no Sync.
     Adopt,
     /// It is created.
     Create,
@@ -105,6 +109,7 @@ pub fn compare(base: &DesiredSet, head: &DesiredSet, live: &LiveView) -> PullReq
 fn new_object(id: &ObjectId, live: &LiveView) -> ObjectChange {
     let verb = match () {
         () if live.owned.contains_key(id) => PlannedVerb::Update,
+        () if live.other_syncs.contains(id) => PlannedVerb::Hold,
         () if live.others.contains(id) => PlannedVerb::Adopt,
         () => PlannedVerb::Create,
     };
@@ -210,6 +215,7 @@ mod tests {
         LiveView {
             owned: owned.iter().map(|object| (id(object), body(object))).collect(),
             others: others.iter().filter_map(|text| ObjectId::parse(text)).collect(),
+            other_syncs: BTreeSet::from([ObjectId::parse("/ConfigMap|shop/claimed").unwrap()]),
             protected: Policy::default().protected,
             prunes: true,
             hides_values: false,
@@ -241,6 +247,7 @@ mod tests {
             map("web", json!({"colour": "blue", "shape": "round", "mode": "fast"})),
             map("new", json!({})),
             map("theirs", json!({})),
+            map("claimed", json!({})),
             map("same", json!({})),
         ];
         let owned = [
@@ -252,7 +259,7 @@ mod tests {
         let expect = "<!-- moorline-plan: prod/moorline/shop -->
 ### Plan of Sync `moorline/shop` on `prod`
 
-`8c5d` against `main@1f0c`: **1 to create, 1 to adopt, 1 to update, 1 to prune, 1 to prune by approval**, 1 as before.
+`8c5d` against `main@1f0c`: **1 to create, 1 to adopt, 1 to update, 1 to prune, 1 to prune by approval, 1 held (another Sync owns it)**, 1 as before.
 
 
 **Prune**
@@ -262,6 +269,10 @@ mod tests {
 **Prune, after an approval**
 
 - `PersistentVolumeClaim shop/data`
+
+**Held: another Sync owns it**
+
+- `ConfigMap shop/claimed`
 
 **Adopt**
 
@@ -284,10 +295,10 @@ mod tests {
 _Rendered without Secrets: variables stand by their names, and encrypted values are not decrypted._
 ";
         assert_eq!(told, expect);
-        let quiet = text(&base[4..], &head[3..], &live(&owned, &[]));
+        let quiet = text(&base[4..], &head[4..], &live(&owned, &[]));
         assert!(quiet.contains("**nothing changes**, 1 as before."), "{quiet}");
         let kept = LiveView { prunes: false, ..live(&owned, &[]) };
-        assert!(text(&base[1..2], &head[3..], &kept).contains("1 no longer in Git**"));
+        assert!(text(&base[1..2], &head[4..], &kept).contains("1 no longer in Git**"));
     }
 
     /// Each row is a try to learn something of the cluster: live values are all `LIVE`.
