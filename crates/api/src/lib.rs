@@ -107,7 +107,9 @@ pub use notification::{
     AnnouncedState, NotificationRecord, NotificationState, Transition, TransitionDetails,
 };
 #[cfg(feature = "crd")]
-pub use notifier::{Notifier, NotifierSpec, NotifierStatus, NotifierTarget, SyncSelector};
+pub use notifier::{
+    Notifier, NotifierSpec, NotifierStatus, NotifierTarget, PullRequestOptions, SyncSelector,
+};
 #[cfg(feature = "crd")]
 pub use oci::{LayerOperation, OciLayer, OciRef, OciSource};
 #[cfg(feature = "crd")]

@@ -73,7 +73,9 @@ use super::{DurationText, SecretRef, Transition};
     validation = Rule::new("[has(self.github) && has(self.github.secretRef), has(self.gitlab) && has(self.gitlab.secretRef), has(self.gitea) && has(self.gitea.secretRef), !has(self.github) && !has(self.gitlab) && !has(self.gitea)].exists(one, one)")
     .message("write secretRef, too: a commit status needs the key token of a Secret"),
     validation = Rule::new("!has(self.webhook) || has(self.webhook.secretRef)")
-    .message("write webhook.secretRef, too: its key hmac signs each request"))]
+    .message("write webhook.secretRef, too: its key hmac signs each request"),
+    validation = Rule::new("!has(self.pullRequests) || has(self.github) || has(self.gitlab) || has(self.gitea)")
+    .message("write pullRequests beside github, gitlab or gitea only: a plan is a comment on the host of the repository"))]
 pub struct NotifierSpec {
     /// Commit statuses on GitHub; the url is that of the API, such as `https://api.github.com` or `https://host/api/v3`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -119,6 +121,10 @@ pub struct NotifierSpec {
     #[schemars(length(min = 1, max = 2048))]
     pub message: Option<String>,
 
+    /// Plans of the open pull requests of the repositories, with the token of the Secret. Without it there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pull_requests: Option<PullRequestOptions>,
+
     /// A transition is not sent if the same one of the same Sync was sent within this time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throttle: Option<DurationText>,
@@ -155,6 +161,22 @@ pub struct NotifierTarget {
     /// that signs a webhook), ca.crt (certificate authorities).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret_ref: Option<SecretRef>,
+}
+
+/// Plans of pull requests: what each would change in the cluster.
+#[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Default, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct PullRequestOptions {
+    /// The label by which a maintainer allows the plan of a commit of a fork. Without it, pull requests of forks have no plans.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 128))]
+    pub label: Option<String>,
+    /// Write the plan as a comment, which is edited later; true if it is absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub comment: Option<bool>,
+    /// Set a status on the commit; true if it is absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub check: Option<bool>,
 }
 
 /// Selection of Syncs: those that fit everything that is set.

@@ -310,6 +310,8 @@ impl HttpClient {
         let mut request = match exchange.method {
             Method::Get => http::Request::get(&exchange.url),
             Method::Post => http::Request::post(&exchange.url),
+            Method::Patch => http::Request::patch(&exchange.url),
+            Method::Put => http::Request::put(&exchange.url),
         };
         for (name, value) in &exchange.headers {
             let value = http::HeaderValue::from_str(value.as_str());
@@ -321,7 +323,9 @@ impl HttpClient {
         let body = exchange.body.as_str().as_bytes();
         match exchange.method {
             Method::Get => self.send(request.body(()), server.to_owned(), None, by),
-            Method::Post => self.send(request.body(body), server.to_owned(), None, by),
+            Method::Post | Method::Patch | Method::Put => {
+                self.send(request.body(body), server.to_owned(), None, by)
+            }
         }
     }
 

@@ -33,6 +33,8 @@ pub struct OutboundAnswer {
     pub status: u16,
     /// The pause that the service asks for.
     pub retry_after: Option<Duration>,
+    /// The ETag, if there is one.
+    pub etag: Option<String>,
     /// The first bytes of the body; empty if they cannot be read.
     pub body: Vec<u8>,
 }
@@ -62,17 +64,39 @@ impl OutboundClient {
         authorities: Option<Vec<u8>>,
         by: Instant,
     ) -> Result<OutboundAnswer, Error> {
+        self.send_within(request, authorities, (by, MAX_ANSWER))
+    }
+
+    /// Sends a request as [`Self::send`] does, and reads as many bytes of the answer as `most`.
+    ///
+    /// # Guarantees
+    ///
+    /// One request, which ends by the given time.
+    ///
+    /// # Cancellation
+    ///
+    /// It cannot be cancelled.
+    ///
+    /// # Errors
+    ///
+    /// An [`Error`] if there is no answer; any answer is a success.
+    pub fn send_within(
+        &self,
+        request: &ExchangeRequest,
+        authorities: Option<Vec<u8>>,
+        (by, most): (Instant, u64),
+    ) -> Result<OutboundAnswer, Error> {
         let uri: http::Uri = request.url.parse().map_err(|_| bad())?;
         let (host, port) = host_and_port(&uri).ok_or_else(bad)?;
         let server = if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
         let trust = Credentials { authorities: authorities.map(Sensitive::new), ..Credentials::default() };
         let client = HttpClient::reaching(AddressScope::PublicOrListed, host, &trust, &self.0)?;
         let answer = client.begin_exchange(request, (&server, UNSENDABLE), by)?;
-        let (status, retry_after) = (answer.status, answer.retry_after);
+        let (status, retry_after, etag) = (answer.status, answer.retry_after, answer.etag);
         let mut body = Vec::new();
         // The status says everything that has to be known.
-        let _ = answer.body.take(MAX_ANSWER).read_to_end(&mut body);
-        Ok(OutboundAnswer { status, retry_after: retry_after.map(Duration::from_secs), body })
+        let _ = answer.body.take(most).read_to_end(&mut body);
+        Ok(OutboundAnswer { status, retry_after: retry_after.map(Duration::from_secs), etag, body })
     }
 }
 

@@ -29,6 +29,10 @@ pub enum Method {
     Get,
     /// With a body.
     Post,
+    /// With a body that replaces a part.
+    Patch,
+    /// With a body that replaces the whole.
+    Put,
 }
 
 /// A request for a token. Its URL has no secret.

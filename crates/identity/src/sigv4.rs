@@ -78,6 +78,8 @@ fn canonical(request: &ExchangeRequest) -> Result<(SecretText, String), Exchange
     let method = match request.method {
         Method::Get => "GET",
         Method::Post => "POST",
+        Method::Patch => "PATCH",
+        Method::Put => "PUT",
     };
     let (path, query) = (canonical_path(path), canonical_query(query));
     let body = hash(request.body.as_str());

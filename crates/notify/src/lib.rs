@@ -19,6 +19,7 @@ mod commit_status;
 mod gitea;
 mod github;
 mod gitlab;
+pub mod pull_requests;
 mod records;
 mod repository;
 mod request;

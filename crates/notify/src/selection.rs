@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use moorline_api::{
-    ChangeCounts, DurationText, NotificationRecord, Notifier, NotifierSpec, NotifierTarget, Transition,
+    ChangeCounts, DurationText, NotificationRecord, Notifier, NotifierSpec, NotifierTarget, PullRequestOptions, Transition,
     TransitionDetails,
 };
 use moorline_cel::{
@@ -162,6 +162,11 @@ impl CompiledNotifier {
     /// Returns the time within which a transition is sent once.
     pub fn throttle(&self) -> Option<Duration> {
         self.spec.throttle.as_ref().and_then(DurationText::duration)
+    }
+
+    /// Returns the options of plans of pull requests, if it has them.
+    pub fn pull_requests(&self) -> Option<&PullRequestOptions> {
+        self.spec.pull_requests.as_ref().filter(|_| self.service.is_commit_status())
     }
 
     /// True if it sends nothing for now.

@@ -36,7 +36,7 @@ pub struct CommentSubject<'a> {
 }
 
 /// Returns the first line of each comment about a Sync.
-pub(super) fn comment_marker(subject: &CommentSubject<'_>) -> String {
+pub fn comment_marker(subject: &CommentSubject<'_>) -> String {
     let part = |text: &str| -> String {
         let fits = |char: &char| char.is_ascii_alphanumeric() || "._:".contains(*char);
         // Two dashes would end the HTML comment.
@@ -56,7 +56,9 @@ pub(super) fn comment_marker(subject: &CommentSubject<'_>) -> String {
 /// Returns the comment with a plan.
 pub fn comment(subject: &CommentSubject<'_>, plan: &PullRequestPlan) -> String {
     let mut text = heading(subject);
-    let _ = writeln!(text, "{}\n", summary(plan));
+    let whole = plan_summary(plan);
+    let (counts, same) = whole.rsplit_once(", ").unwrap_or((&whole, ""));
+    let _ = writeln!(text, "**{counts}**, {same}.\n");
     let mut left_out = 0;
     let mut last = None;
     for change in &plan.changes {
@@ -104,8 +106,8 @@ fn heading(subject: &CommentSubject<'_>) -> String {
     )
 }
 
-/// The number of objects by verb, in one line.
-fn summary(plan: &PullRequestPlan) -> String {
+/// Returns the number of objects by verb, in one line.
+pub fn plan_summary(plan: &PullRequestPlan) -> String {
     let verbs = [
         (PlannedVerb::Create, "to create"),
         (PlannedVerb::Adopt, "to adopt"),
@@ -125,7 +127,7 @@ fn summary(plan: &PullRequestPlan) -> String {
     if parts.is_empty() {
         parts.push("nothing changes".to_owned());
     }
-    format!("**{}**, {} as before.", parts.join(", "), plan.same)
+    format!("{}, {} as before", parts.join(", "), plan.same)
 }
 
 fn title(verb: PlannedVerb) -> &'static str {

@@ -10,6 +10,8 @@
 mod comment;
 mod comparison;
 mod markdown;
+mod plan_record;
 
-pub use comment::{CommentSubject, comment, refusal_comment};
+pub use comment::{CommentSubject, comment, comment_marker, plan_summary, refusal_comment};
 pub use comparison::{FieldChange, LiveView, ObjectChange, PlannedVerb, PullRequestPlan, compare};
+pub use plan_record::{PlanRecord, record_of, with_record};

@@ -1,6 +1,7 @@
 //! Tests of this crate over its public interface.
 
 mod crashes;
+mod pull_requests;
 mod requests;
 mod transitions;
 
