@@ -12,18 +12,13 @@ use super::local_helm::LocalHelm;
 use super::operate::{on_cluster, reading};
 use super::temporary_folder::TemporaryFolder;
 use crate::api::{SyncName, SyncStatus};
-use crate::cluster::{Cluster, live_objects};
+use crate::cluster::Cluster;
 use crate::controller::inspect_pull_request::{
-    InspectedPullRequest, has_hidden_values, hosts_of, render_pull_request, spec_for_strangers,
+    InspectedPullRequest, has_hidden_values, hosts_of, read_live_view, render_pull_request, spec_for_strangers,
 };
 use crate::metrics::Metrics;
-use crate::object::{Object, ObjectId};
-use crate::observed::{Observed, Ownership};
 use crate::report::pull_request::{CommentSubject, LiveView, PlannedVerb, comment, compare, refusal_comment};
 use crate::source::Repositories;
-
-/// Most objects of others that are looked up by name.
-const MAX_LOOKED_UP: usize = 500;
 
 /// Prints the plan of a pull request of a Sync.
 pub(super) fn run(
@@ -86,43 +81,17 @@ async fn print_plan(
     Ok(exit)
 }
 
-/// Reads what a plan may use: the own objects of the Sync, and the existence of others in its kinds
-/// and namespaces.
+/// Reads what a plan may use of the cluster.
 async fn view(
     inspected: &InspectedPullRequest,
     cluster: &Cluster,
     owner: &SyncName,
     status: &SyncStatus,
 ) -> anyhow::Result<LiveView> {
-    let valid_spec = &inspected.valid_spec;
+    let sets = (&*inspected.base_set, inspected.head_set.as_deref().ok());
     let scope = status.scope.clone().unwrap_or_default();
-    let is_in_scope = |id: &&ObjectId| {
-        let is_kind = scope.kinds.iter().any(|kind| *kind == id.group_kind().to_string());
-        is_kind && id.namespace().is_none_or(|of| scope.namespaces.iter().any(|known| known == of))
-    };
-    let head = inspected.head_set.as_ref().ok();
-    let ids = || head.into_iter().flat_map(|set| set.objects()).map(|object| &object.id);
-    let asked =
-        ids().filter(|id| inspected.base_set.get(id).is_none()).filter(is_in_scope).take(MAX_LOOKED_UP);
-    // The kinds of the base only: those of the proposed commit come from a stranger.
-    let (mut kinds, _) = cluster.discover_labelled_kinds(owner).await?;
-    kinds.extend(inspected.base_set.objects().iter().map(|object| object.id.group_kind()));
-    let read = live_objects(cluster, owner, &kinds, asked).await?;
-    let mut live =
-        LiveView { protected: valid_spec.protected.clone(), prunes: valid_spec.prune, ..LiveView::default() };
-    for object in read {
-        place(&mut live, object, owner);
-    }
-    Ok(live)
-}
-
-/// Adds a live object to the part of the cluster that its owner decides.
-fn place(live: &mut LiveView, object: Object, owner: &SyncName) {
-    match Observed::from_object(&object, owner).ownership {
-        Ownership::Ours => drop(live.owned.insert(object.id.clone(), object.body)),
-        Ownership::OtherSync(_) => drop(live.other_syncs.insert(object.id)),
-        Ownership::Copy | Ownership::Unowned => drop(live.others.insert(object.id)),
-    }
+    let (kinds, _) = cluster.discover_labelled_kinds(owner).await?;
+    Ok(read_live_view((cluster, owner), sets, (&inspected.valid_spec, &scope), kinds).await?)
 }
 
 /// True if an object with this verb is written.
@@ -132,33 +101,10 @@ const fn is_write(verb: PlannedVerb) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
-
     use super::*;
-    use crate::api::ID_ANNOTATION;
-    use crate::object::Origin;
 
     #[test]
-    fn the_owner_of_an_object_decides_what_a_plan_says_of_it() {
-        let place_of = |identity: Option<&str>| {
-            let Value::Object(body) = json!({"metadata": {"annotations": {ID_ANNOTATION: identity}}}) else {
-                unreachable!("a literal mapping")
-            };
-            let id = ObjectId::new("", "ConfigMap", "shop", "a").unwrap();
-            let origin = Origin { file: "live".into(), document: 0, line: 1, item: None };
-            let mut live = LiveView::default();
-            let object = Object { id, version: "v1".into(), body, origin };
-            place(&mut live, object, &SyncName::new("ops", "web"));
-            (live.owned.len(), live.other_syncs.len(), live.others.len())
-        };
-        for (identity, expect) in [
-            (Some("ops/web|/ConfigMap|shop/a"), (1, 0, 0)),
-            (Some("ops/api|/ConfigMap|shop/a"), (0, 1, 0)),
-            (Some("ops/web|/ConfigMap|shop/b"), (0, 0, 1)),
-            (None, (0, 0, 1)),
-        ] {
-            assert_eq!(place_of(identity), expect, "{identity:?}");
-        }
+    fn some_verbs_write() {
         let verbs = [PlannedVerb::Keep, PlannedVerb::Hold, PlannedVerb::Adopt, PlannedVerb::Create];
         assert_eq!(verbs.map(is_write), [false, false, true, true]);
     }

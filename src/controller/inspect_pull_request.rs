@@ -8,6 +8,7 @@
 //! the host of the repository is contacted, so there are no remote bases and no charts from
 //! elsewhere. A chart sees no kinds of the cluster.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -15,19 +16,25 @@ use serde_json::Value;
 use super::cloud_identity::{TokenClusters, source_credentials};
 use super::inspect::credentials;
 use super::peers::latest_revisions::LatestRevisions;
-use super::reconcile::prepare::{cluster_error, prepare, source_error};
+use super::reconcile::prepare::{PreparedRevision, cluster_error, prepare, source_error};
 use super::reconcile::remote_bases::{RemoteBaseContext, TrackedBases};
 use super::reconcile::renderer::{ChartLogin, RenderContext};
 use super::spec;
 use super::spec::{ValidatedSpec, validate};
-use crate::api::SyncName;
+use crate::api::{Scope, SyncName};
 use crate::clock;
-use crate::cluster::Cluster;
+use crate::cluster::{ApiError, Cluster, live_objects};
 use crate::desired::DesiredSet;
 use crate::helm::Helm;
 use crate::metrics::Metrics;
+use crate::object::{GroupKind, Object, ObjectId};
+use crate::observed::{Observed, Ownership};
+use crate::report::pull_request::LiveView;
 use crate::report::{ErrorCause, ReconcileError};
 use crate::source::{Address, AllowList, Error, HostPolicy, Reference, Repositories, Repository, Revision};
+
+/// Most objects of others that are looked up by name.
+const MAX_LOOKED_UP: usize = 500;
 
 /// A rendered pull request.
 #[derive(Debug)]
@@ -115,7 +122,34 @@ pub async fn render_pull_request(
         None => repository.resolve(&valid_spec.reference, by).await.map_err(source_error)?,
     };
     let head = resolve_head(&repository, number, by).await?;
-    let render = async |revision: &Revision| {
+    let renderer = StrangerRender { cluster, helm, metrics, repositories, holder: "", asker: "" };
+    let base_set = renderer.render(&repository, &base, &valid_spec).await?.rendered;
+    let head_set = renderer.render(&repository, &head, &valid_spec).await.map(|done| done.rendered);
+    Ok(InspectedPullRequest { base, base_set, head, head_set, valid_spec: valid_spec.clone() })
+}
+
+/// Renders commits as the text of a stranger.
+#[derive(Clone, Copy)]
+pub(super) struct StrangerRender<'a> {
+    pub(super) cluster: &'a Cluster,
+    pub(super) helm: &'a Helm,
+    pub(super) metrics: &'a Metrics,
+    pub(super) repositories: &'a Repositories,
+    /// Holder of the memory of the objects.
+    pub(super) holder: &'a str,
+    /// Namespace whose share of the workers is used.
+    pub(super) asker: &'a str,
+}
+
+impl StrangerRender<'_> {
+    /// Renders a commit by a spec of [`spec_for_strangers`].
+    pub(super) async fn render(
+        self,
+        repository: &Repository,
+        revision: &Revision,
+        valid_spec: &ValidatedSpec,
+    ) -> Result<PreparedRevision, ReconcileError> {
+        let Self { cluster, helm, metrics, repositories, holder, asker } = self;
         let (heads, followed, allowed) =
             (LatestRevisions::default(), TrackedBases::default(), AllowList::default());
         let base_context = &RemoteBaseContext {
@@ -123,8 +157,8 @@ pub async fn render_pull_request(
             heads: &heads,
             allowed: &allowed,
             followed: &followed,
-            asker: "",
-            sync: Box::default(),
+            asker,
+            sync: holder.into(),
             metrics,
             pinned: true,
             fresh: valid_spec.timeout,
@@ -133,15 +167,50 @@ pub async fn render_pull_request(
         let context =
             RenderContext { cluster, helm, base_context, login: &login, mounts: &[], is_for_strangers: true };
         let by = clock::now() + valid_spec.timeout;
-        prepare(&repository, revision, &valid_spec, context, None, by).await.map(|done| done.rendered)
+        prepare(repository, revision, valid_spec, context, None, by).await
+    }
+}
+
+/// Reads what a plan may use: the own objects of the Sync, and the existence of others in its kinds
+/// and namespaces. `kinds` are those of objects that it may own already.
+///
+/// # Errors
+///
+/// Returns the first error of a list or a read.
+pub async fn read_live_view(
+    (cluster, owner): (&Cluster, &SyncName),
+    (base, head): (&DesiredSet, Option<&DesiredSet>),
+    (valid_spec, scope): (&ValidatedSpec, &Scope),
+    mut kinds: BTreeSet<GroupKind>,
+) -> Result<LiveView, ApiError> {
+    let is_in_scope = |id: &&ObjectId| {
+        let is_kind = scope.kinds.iter().any(|kind| *kind == id.group_kind().to_string());
+        is_kind && id.namespace().is_none_or(|of| scope.namespaces.iter().any(|known| known == of))
     };
-    let base_set = render(&base).await?;
-    let head_set = render(&head).await;
-    Ok(InspectedPullRequest { base, base_set, head, head_set, valid_spec: valid_spec.clone() })
+    let ids = || head.into_iter().flat_map(DesiredSet::objects).map(|object| &object.id);
+    let asked = ids().filter(|id| base.get(id).is_none()).filter(is_in_scope).take(MAX_LOOKED_UP);
+    // The kinds of the base only: those of the proposed commit come from a stranger.
+    kinds.extend(base.objects().iter().map(|object| object.id.group_kind()));
+    let read = live_objects(cluster, owner, &kinds, asked).await?;
+    let mut live =
+        LiveView { protected: valid_spec.protected.clone(), prunes: valid_spec.prune, ..LiveView::default() };
+    for object in read {
+        place(&mut live, object, owner);
+    }
+    Ok(live)
+}
+
+/// Adds a live object to the part of the cluster that its owner decides.
+fn place(live: &mut LiveView, object: Object, owner: &SyncName) {
+    match Observed::from_object(&object, owner).ownership {
+        Ownership::Ours => drop(live.owned.insert(object.id.clone(), object.body)),
+        Ownership::OtherSync(_) => drop(live.other_syncs.insert(object.id)),
+        Ownership::Copy | Ownership::Unowned => drop(live.others.insert(object.id)),
+    }
 }
 
 /// Returns the newest commit of a pull request, or of a merge request.
-async fn resolve_head(
+pub(super) async fn resolve_head(
     repository: &Repository,
     number: u64,
     by: std::time::Instant,
@@ -160,4 +229,36 @@ async fn resolve_head(
 fn refuse(message: &str) -> ReconcileError {
     let (cause, message, problems) = (ErrorCause::SpecInvalid, message.to_owned(), Vec::new());
     ReconcileError { cause, message, problems, permanent: true }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::api::ID_ANNOTATION;
+    use crate::object::Origin;
+
+    #[test]
+    fn the_owner_of_an_object_decides_what_a_plan_says_of_it() {
+        let place_of = |identity: Option<&str>| {
+            let Value::Object(body) = json!({"metadata": {"annotations": {ID_ANNOTATION: identity}}}) else {
+                unreachable!("a literal mapping")
+            };
+            let id = ObjectId::new("", "ConfigMap", "shop", "a").unwrap();
+            let origin = Origin { file: "live".into(), document: 0, line: 1, item: None };
+            let mut live = LiveView::default();
+            let object = Object { id, version: "v1".into(), body, origin };
+            place(&mut live, object, &SyncName::new("ops", "web"));
+            (live.owned.len(), live.other_syncs.len(), live.others.len())
+        };
+        for (identity, expect) in [
+            (Some("ops/web|/ConfigMap|shop/a"), (1, 0, 0)),
+            (Some("ops/api|/ConfigMap|shop/a"), (0, 1, 0)),
+            (Some("ops/web|/ConfigMap|shop/b"), (0, 0, 1)),
+            (None, (0, 0, 1)),
+        ] {
+            assert_eq!(place_of(identity), expect, "{identity:?}");
+        }
+    }
 }

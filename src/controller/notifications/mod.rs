@@ -2,13 +2,14 @@
 //!
 //! In: Notifiers, from a watch (`notifier_watch.rs`), and records that stand in the status of a
 //! Sync (`status/notifications.rs` offers them).
-//! Out: requests to services (`delivery.rs`), and their results, for the next status. The decisions
+//! Out: plans of pull requests (`pull_requests/`), requests to services (`delivery.rs`), and their results, for the next status. The decisions
 //! are in `moorline-notify`. An offer never waits: a record that finds no room stays in the status,
 //! and is offered again.
 
 mod delivery;
 mod notifier_status;
 mod notifier_watch;
+pub(crate) mod pull_requests;
 mod service_secret;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,6 +24,7 @@ use crate::api::NotificationRecord;
 use crate::notifications::{CompiledNotifier, Subject};
 use delivery::run_deliveries;
 use notifier_watch::keep_notifiers;
+use pull_requests::{PullRequestCenter, keep_pull_requests};
 
 /// Most records that are offered and not taken up yet.
 const MAX_OFFERED: usize = 1024;
@@ -35,6 +37,8 @@ const UNNAMED: &str = "default";
 pub(crate) struct NotificationCenter {
     /// The name of the cluster.
     pub(crate) cluster_name: Box<str>,
+    /// Plans of pull requests.
+    pub(crate) pull_requests: PullRequestCenter,
     known: watch::Sender<KnownNotifiers>,
     offered: Mutex<Option<mpsc::Sender<Delivery>>>,
     /// Notifiers whose status reports a problem of the service.
@@ -68,6 +72,7 @@ impl NotificationCenter {
         let cluster_name = cluster_name.unwrap_or(UNNAMED).into();
         Self {
             cluster_name,
+            pull_requests: PullRequestCenter::default(),
             known: watch::Sender::new(known),
             offered: Mutex::default(),
             troubled: Mutex::default(),
@@ -121,8 +126,12 @@ pub(crate) async fn run_beside(context: Arc<Context>, serving: impl Future) {
     *center.lock() = Some(send);
     center.known.send_modify(|known| known.is_complete = false);
     let telling = async {
-        tokio::join!(keep_notifiers(&context), run_deliveries(&context, offered));
-        // Neither ends by itself, and the daemon does not end with them.
+        tokio::join!(
+            keep_notifiers(&context),
+            run_deliveries(&context, offered),
+            keep_pull_requests(&context)
+        );
+        // None ends by itself, and the daemon does not end with them.
         std::future::pending::<()>().await;
     };
     tokio::select! {

@@ -114,6 +114,9 @@ impl RenderContext<'_> {
             if incomplete.missing_charts.is_empty() && incomplete.missing_dependencies.is_empty() {
                 break rendered;
             }
+            if self.is_for_strangers {
+                return Err(comes_from_elsewhere());
+            }
             for chart in &incomplete.missing_charts {
                 files = self.with_chart(files, chart, charts, by).await?;
             }
@@ -347,6 +350,13 @@ fn of_dependency(dependency: &LockedDependency, error: &ChartError) -> Reconcile
     let message =
         format!("the dependency {} {}: {}", dependency.name, dependency.version, reconcile_error.message);
     ReconcileError { message, ..reconcile_error }
+}
+
+/// The refusal of a chart from elsewhere in the text of a stranger.
+fn comes_from_elsewhere() -> ReconcileError {
+    let message = "it names a chart that comes from elsewhere, and nothing is fetched for a pull request";
+    let (cause, problems) = (ErrorCause::RenderFailed, Vec::new());
+    ReconcileError { cause, message: message.to_owned(), problems, permanent: true }
 }
 
 fn being_fetched() -> ReconcileError {

@@ -27,6 +27,7 @@ use tokio::sync::{Notify, watch};
 use tokio::task::{AbortHandle, JoinHandle};
 
 use super::Context;
+use super::notifications::pull_requests::PlanTarget;
 use super::status::StatusRecorder;
 use super::status::log_lines::{LogSubject, Tone};
 use super::status::writer::write_statuses;
@@ -196,6 +197,7 @@ impl SyncWorker {
             NextAction::Reconcile(request) => {
                 self.resource_recorder.refuse(None);
                 self.context.peers.set_refused(&self.name, false);
+                self.note_plan_target(&request);
                 self.send_request(*request);
                 false
             }
@@ -234,6 +236,18 @@ impl SyncWorker {
         }
     }
 
+    /// Notes the Sync for plans of pull requests.
+    fn note_plan_target(&self, request: &ReconcileRequest) {
+        let Some(sync) = self.snapshots.borrow().as_ref().map(|seen| seen.sync.clone()) else { return };
+        let (center, settings) = (&self.context.reporting.notifications, self.context.settings());
+        let place = (&*center.cluster_name, settings.console.get("url"));
+        let target = PlanTarget::new(place, &self.name, sync, (&request.repository, &request.cluster));
+        match target {
+            Some(target) => center.pull_requests.note(&self.name, target),
+            None => center.pull_requests.forget(&self.name),
+        }
+    }
+
     fn send_request(&mut self, request: ReconcileRequest) {
         self.resource_recorder.set_request(request.spec_revision, request.moves_to.clone());
         if let Some(requests) = &self.requests {
@@ -258,6 +272,7 @@ impl SyncWorker {
     /// Closes the request channel and waits until the reconciler has finished the work in progress.
     async fn stop(&mut self) {
         self.requests = None;
+        self.context.reporting.notifications.pull_requests.forget(&self.name);
         if let Some(reconciler) = self.reconciler.take() {
             // It ends within the grace period of the context; a panic in it must not reach this
             // task.

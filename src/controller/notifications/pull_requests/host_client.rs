@@ -1,0 +1,153 @@
+//! Sends requests to the host of a repository, with the token of a Notifier.
+//!
+//! In: requests. Out: answers as JSON, or a [`VisitError`]. Every request has a deadline, and every
+//! answer a limit.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::super::super::Context;
+use super::super::service_secret::{SecretContent, read_service_secret};
+use super::RepositoryKey;
+use crate::chance::spawn_blocking_deterministic;
+use crate::clock;
+use crate::notifications::pull_requests::PullRequestHost;
+use crate::notifications::{AttemptResult, CompiledNotifier};
+use crate::source::{OutboundAnswer, OutboundClient, SecretText};
+use moorline_identity::ExchangeRequest;
+
+/// Deadline of a request.
+const DEADLINE: Duration = Duration::from_secs(10);
+/// Maximum number of bytes of an answer.
+const MAX_ANSWER: u64 = 8 << 20;
+/// The status of a list that has not changed.
+const NOT_MODIFIED: u16 = 304;
+
+/// Error of a visit, for people.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("plans of pull requests: {problem}")]
+pub(super) struct VisitError {
+    problem: String,
+    /// The pause that the host asks for.
+    pub(super) retry_after: Option<Duration>,
+    /// A person has to change the Secret or the URL.
+    pub(super) needs_a_person: bool,
+}
+
+impl VisitError {
+    /// Returns the error that an HTTP status means for the request of `what`.
+    pub(super) fn of_status(what: &str, status: u16, retry_after: Option<Duration>) -> Self {
+        let needs_a_person = AttemptResult::of_status(status, retry_after) == AttemptResult::Denied;
+        let problem = format!("the host answers with status {status} to the request of {what}");
+        Self { problem, retry_after, needs_a_person }
+    }
+
+    /// Returns an error without a status.
+    pub(super) fn new(problem: impl Into<String>, needs_a_person: bool) -> Self {
+        Self { problem: problem.into(), retry_after: None, needs_a_person }
+    }
+}
+
+/// A list, unless it is the same as before.
+pub(super) enum ListAnswer {
+    Same,
+    Changed(Value, Option<String>),
+}
+
+/// Client for one repository.
+pub(super) struct HostClient<'a> {
+    client: OutboundClient,
+    context: &'a Context,
+    notifier: &'a CompiledNotifier,
+    key: &'a RepositoryKey,
+    token: SecretText,
+    authorities: Option<Vec<u8>>,
+}
+
+impl<'a> HostClient<'a> {
+    /// Reads the token.
+    pub(super) async fn new(
+        context: &'a Context,
+        notifier: &'a CompiledNotifier,
+        key: &'a RepositoryKey,
+    ) -> Result<Self, VisitError> {
+        let read = read_service_secret(context, notifier).await;
+        let SecretContent { service, authorities } =
+            read.map_err(|problem| VisitError::new(problem, true))?;
+        let token = service.token.ok_or_else(|| VisitError::new("the Secret has no key token", true))?;
+        let client = OutboundClient::new(&context.sources.repositories);
+        Ok(Self { client, context, notifier, key, token, authorities })
+    }
+
+    /// Returns the host, for its requests.
+    pub(super) fn host(&self) -> PullRequestHost<'_> {
+        PullRequestHost {
+            service: self.notifier.service,
+            api: &self.notifier.target.url,
+            repository: &self.key.path,
+            token: &self.token,
+        }
+    }
+
+    /// Reads a list that may be the same as before.
+    pub(super) async fn list(
+        &self,
+        what: &str,
+        request: ExchangeRequest,
+    ) -> Result<ListAnswer, VisitError> {
+        let answer = self.send(what, request).await?;
+        if answer.status == NOT_MODIFIED {
+            return Ok(ListAnswer::Same);
+        }
+        let etag = answer.etag.clone();
+        Ok(ListAnswer::Changed(body(what, &answer)?, etag))
+    }
+
+    /// Reads JSON.
+    pub(super) async fn read(&self, what: &str, request: ExchangeRequest) -> Result<Value, VisitError> {
+        body(what, &self.send(what, request).await?)
+    }
+
+    /// Writes once; only while this daemon leads.
+    pub(super) async fn write(
+        &self,
+        what: &str,
+        request: ExchangeRequest,
+    ) -> Result<OutboundAnswer, VisitError> {
+        match self.context.cluster.terms().current().may_write() {
+            true => self.send(what, request).await,
+            false => Err(VisitError::new("another daemon has taken over", false)),
+        }
+    }
+
+    /// Sends a request once.
+    async fn send(
+        &self,
+        what: &str,
+        request: ExchangeRequest,
+    ) -> Result<OutboundAnswer, VisitError> {
+        let (client, authorities) = (self.client.clone(), self.authorities.clone());
+        let by = clock::now() + DEADLINE;
+        let sent = spawn_blocking_deterministic(move || {
+            client.send_within(&request, authorities, (by, MAX_ANSWER + 1))
+        });
+        match sent.await {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(error)) => Err(VisitError::new(format!("{what}: {error}"), false)),
+            Err(_) => Err(VisitError::new(format!("{what}: the request was interrupted"), false)),
+        }
+    }
+}
+
+/// Returns the JSON of an answer.
+fn body(what: &str, answer: &OutboundAnswer) -> Result<Value, VisitError> {
+    match answer.status {
+        200..300 if answer.body.len() as u64 > MAX_ANSWER => {
+            Err(VisitError::new(format!("{what}: the answer is longer than {MAX_ANSWER} bytes"), false))
+        }
+        200..300 => serde_json::from_slice(&answer.body)
+            .map_err(|_| VisitError::new(format!("{what}: the answer is no JSON"), false)),
+        status => Err(VisitError::of_status(what, status, answer.retry_after)),
+    }
+}

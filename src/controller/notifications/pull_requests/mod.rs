@@ -1,0 +1,168 @@
+//! Plans of the open pull requests of repositories, as comments and checks on their host.
+//!
+//! In: Notifiers with `pullRequests`, the Syncs that this daemon serves, and calls of webhooks.
+//! Out: one task for each repository of a Notifier (`repository_task.rs`): it lists the pull
+//! requests (`visit.rs`), plans those that touch a Sync (`sync_plan.rs`), and writes what is new
+//! (`plan_writer.rs`). No sync waits for any of it: nothing here is asked by a worker.
+
+mod host_client;
+mod pacing;
+mod plan_target;
+mod plan_writer;
+mod repository_state;
+mod repository_task;
+mod sync_plan;
+mod visit;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::{Notify, Semaphore};
+use tokio::task::AbortHandle;
+
+use super::super::Context;
+use crate::api::SyncName;
+use crate::notifications::{CompiledNotifier, HostedRepository};
+use crate::source::webhook_call::RepositoryNames;
+pub(crate) use plan_target::PlanTarget;
+use repository_task::keep_repository;
+
+/// Most repositories that are asked at the same time.
+const MAX_VISITS: usize = 4;
+
+/// What plans of pull requests know of the Syncs, and the way to their tasks.
+#[derive(Default)]
+pub(crate) struct PullRequestCenter {
+    /// The Syncs that may have plans.
+    targets: Mutex<BTreeMap<SyncName, Arc<PlanTarget>>>,
+    /// Notified when a Sync comes, goes, or has other facts that select it.
+    changed: Notify,
+    /// The calls for each repository that is served, by the name that webhooks have for it.
+    called: Mutex<BTreeMap<Arc<RepositoryKey>, Arc<Notify>>>,
+}
+
+/// A repository of a Notifier, as the Notifier is now.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct RepositoryKey {
+    /// The Notifier, as namespace/name.
+    notifier: Box<str>,
+    uid: Box<str>,
+    generation: Option<i64>,
+    host: Box<str>,
+    path: Box<str>,
+}
+
+/// Turns of all repositories.
+struct Turns {
+    visits: Semaphore,
+    /// One commit of a stranger is rendered at a time.
+    render: Semaphore,
+}
+
+/// The task of a repository; ends when it is dropped.
+struct RunningTask(AbortHandle);
+
+impl Drop for RunningTask {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl PullRequestCenter {
+    /// Notes a Sync that is served.
+    pub(crate) fn note(&self, name: &SyncName, target: PlanTarget) {
+        let mut targets = lock(&self.targets);
+        let last = targets.insert(name.clone(), Arc::new(target));
+        let is_same = last.zip(targets.get(name)).is_some_and(|(last, next)| last.is_selected_as(next));
+        drop(targets);
+        if !is_same {
+            self.changed.notify_one();
+        }
+    }
+
+    /// Forgets a Sync that is not served any more.
+    pub(crate) fn forget(&self, name: &SyncName) {
+        if lock(&self.targets).remove(name).is_some() {
+            self.changed.notify_one();
+        }
+    }
+
+    /// Asks for the pull requests of these repositories now.
+    pub(crate) fn call(&self, names: &RepositoryNames) {
+        let called = lock(&self.called);
+        called.iter().filter(|(key, _)| names.contains(&*key.webhook_name())).for_each(|(_, called)| {
+            called.notify_one();
+        });
+    }
+
+    /// Returns the Syncs of each repository. Each Sync has plans by one Notifier, the first by name.
+    fn assigned(
+        &self,
+        notifiers: &[Arc<CompiledNotifier>],
+    ) -> BTreeMap<RepositoryKey, BTreeMap<SyncName, Arc<PlanTarget>>> {
+        let mut assigned = BTreeMap::<_, BTreeMap<_, _>>::new();
+        let planners: Vec<_> = notifiers.iter().filter(|it| it.pull_requests().is_some()).collect();
+        if planners.is_empty() {
+            return assigned;
+        }
+        for (name, target) in lock(&self.targets).iter().filter(|(_, target)| !target.is_suspended) {
+            let first = planners.iter().find(|notifier| notifier.selects(&target.subject));
+            let key = first.zip(target.subject.repository.as_ref());
+            if let Some(key) = key.map(|(notifier, repository)| RepositoryKey::new(notifier, repository)) {
+                assigned.entry(key).or_default().insert(name.clone(), target.clone());
+            }
+        }
+        assigned
+    }
+}
+
+impl RepositoryKey {
+    fn new(notifier: &CompiledNotifier, repository: &HostedRepository) -> Self {
+        Self {
+            notifier: notifier.key().into(),
+            uid: notifier.uid.clone(),
+            generation: notifier.generation,
+            host: repository.host.clone(),
+            path: repository.path.clone(),
+        }
+    }
+
+    /// Returns the name that calls of webhooks have for it.
+    fn webhook_name(&self) -> String {
+        let host = self.host.strip_prefix("ssh.").unwrap_or(&self.host);
+        format!("{host}/{}", self.path).to_lowercase()
+    }
+}
+
+/// Keeps a task for each repository, without end.
+pub(super) async fn keep_pull_requests(context: &Arc<Context>) {
+    let center = &context.reporting.notifications;
+    let turns =
+        Arc::new(Turns { visits: Semaphore::new(MAX_VISITS), render: Semaphore::new(1) });
+    let mut known = center.known.subscribe();
+    let mut tasks = BTreeMap::<Arc<RepositoryKey>, RunningTask>::new();
+    loop {
+        let notifiers = center.notifiers().unwrap_or_default();
+        let wanted: BTreeSet<_> =
+            center.pull_requests.assigned(&notifiers).into_keys().map(Arc::new).collect();
+        tasks.retain(|key, _| wanted.contains(key));
+        let mut called = lock(&center.pull_requests.called);
+        called.retain(|key, _| wanted.contains(key));
+        for key in wanted {
+            let call = called.entry(key.clone()).or_default().clone();
+            tasks.entry(key.clone()).or_insert_with(|| {
+                let keeping = keep_repository(context.clone(), key, call, turns.clone());
+                RunningTask(tokio::spawn(keeping).abort_handle())
+            });
+        }
+        drop(called);
+        tokio::select! {
+            changed = known.changed() => if changed.is_err() { return std::future::pending().await },
+            () = center.pull_requests.changed.notified() => {}
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

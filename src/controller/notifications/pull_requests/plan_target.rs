@@ -1,0 +1,62 @@
+//! A Sync whose repository may have pull requests.
+//!
+//! In: the Sync as the API server has it, and what its worker uses.
+//! Out: [`PlanTarget`]. The repository has the login of the Sync, which only reads.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::api::SyncName;
+use crate::cluster::Cluster;
+use crate::notifications::{HostedRepository, Subject};
+use crate::source::Repository;
+
+/// A Sync that is served.
+pub(crate) struct PlanTarget {
+    /// The resource.
+    pub(super) sync: Arc<Value>,
+    pub(super) subject: Subject,
+    pub(super) repository: Repository,
+    /// The cluster with the identity of the Sync.
+    pub(super) cluster: Cluster,
+    pub(super) is_suspended: bool,
+    /// The page of the Sync, where the console has an address.
+    pub(super) link: Option<String>,
+}
+
+impl PlanTarget {
+    /// Returns the target of a Sync; none if its repository is on no host.
+    pub(crate) fn new(
+        (cluster_name, console): (&str, Option<&str>),
+        name: &SyncName,
+        sync: Arc<Value>,
+        (repository, cluster): (&Repository, &Cluster),
+    ) -> Option<Self> {
+        let text = |pointer: &str| sync.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let hosted = HostedRepository::of_url(text("/spec/source/git/url"))?;
+        let labels = sync.pointer("/metadata/labels").cloned().unwrap_or_default();
+        let subject = Subject {
+            cluster: cluster_name.into(),
+            namespace: name.namespace.clone(),
+            name: name.name.clone(),
+            uid: text("/metadata/uid").into(),
+            labels: serde_json::from_value(labels).unwrap_or_default(),
+            repository: Some(hosted),
+        };
+        let is_suspended = sync.pointer("/spec/suspend").and_then(Value::as_bool).unwrap_or_default();
+        let (repository, cluster) = (repository.clone(), cluster.clone());
+        let link = console.map(|url| format!("{}/syncs/{}/{}", url.trim_end_matches('/'), name.namespace, name.name));
+        Some(Self { sync, subject, repository, cluster, is_suspended, link })
+    }
+
+    /// True if the same Notifiers select it.
+    pub(super) fn is_selected_as(&self, other: &Self) -> bool {
+        (&self.subject, self.is_suspended) == (&other.subject, other.is_suspended)
+    }
+
+    /// Returns a text of the resource.
+    pub(super) fn text(&self, pointer: &str) -> Option<&str> {
+        self.sync.pointer(pointer)?.as_str()
+    }
+}

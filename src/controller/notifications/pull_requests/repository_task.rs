@@ -1,0 +1,86 @@
+//! Visits one repository again and again.
+//!
+//! In: webhooks, and the time. Out: visits, and the problem of the host in the status of the
+//! Notifier.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Notify;
+
+use super::super::super::Context;
+use super::super::notifier_status::{NotifierState, report_state};
+use super::host_client::VisitError;
+use super::pacing::Pacing;
+use super::repository_state::RepositoryState;
+use super::visit::visit;
+use super::{RepositoryKey, Turns};
+use crate::notifications::CompiledNotifier;
+
+/// The least pause between two visits, however many webhooks come.
+const LEAST_PAUSE: Duration = Duration::from_secs(1);
+/// Deadline of a visit.
+const DEADLINE: Duration = Duration::from_secs(300);
+
+/// Visits a repository without end.
+pub(super) async fn keep_repository(
+    context: Arc<Context>,
+    key: Arc<RepositoryKey>,
+    called: Arc<Notify>,
+    turns: Arc<Turns>,
+) {
+    let (mut state, mut pacing) = (RepositoryState::default(), Pacing::default());
+    let center = &context.reporting.notifications;
+    let mut has_succeeded = false;
+    loop {
+        context.cluster.terms().wait_until_leading().await;
+        let Some(notifier) = center.current(&key.notifier) else { return };
+        let result = {
+            let Ok(_turn) = turns.visits.acquire().await else { return };
+            let visiting = visit(&context, &notifier, &key, (&mut state, &turns));
+            let late = || Err(VisitError::new("a visit of the repository takes too long", false));
+            tokio::time::timeout(DEADLINE, visiting).await.unwrap_or_else(|_| late())
+        };
+        let next = pacing.next(result.as_ref().copied(), crate::controller::chance());
+        let repository = &*key.path;
+        match &result {
+            Ok(()) => {
+                let is_first = !std::mem::replace(&mut has_succeeded, true);
+                report_end(&context, &notifier, &key, is_first).await;
+            }
+            Err(error) => {
+                tracing::debug!(notifier = &*key.notifier, repository, %error, "a visit has failed");
+                if next.is_reported && center.note_trouble(&trouble_key(&key), true) {
+                    let problem = error.to_string();
+                    tracing::warn!(notifier = &*key.notifier, repository, problem, "no plans of pull requests");
+                    report(&context, &notifier, NotifierState::DeliveryFailed(problem)).await;
+                }
+            }
+        }
+        tokio::time::sleep(LEAST_PAUSE).await;
+        let pause = tokio::time::sleep(next.after.saturating_sub(LEAST_PAUSE));
+        tokio::select! {
+            () = pause => {}
+            () = called.notified(), if next.may_be_called => {}
+        }
+    }
+}
+
+/// Reports the end of a problem, of this daemon or of an earlier one.
+async fn report_end(context: &Context, notifier: &CompiledNotifier, key: &RepositoryKey, is_first: bool) {
+    let center = &context.reporting.notifications;
+    let is_over = center.note_trouble(&trouble_key(key), false);
+    if is_over || is_first && center.note_trouble(&key.notifier, false) {
+        report(context, notifier, NotifierState::Ready).await;
+    }
+}
+
+async fn report(context: &Context, notifier: &CompiledNotifier, state: NotifierState) {
+    let id = [notifier.namespace.clone(), notifier.name.clone(), notifier.uid.clone()];
+    report_state(context, &id, notifier.generation, state).await;
+}
+
+/// Returns the name of the problem of a repository, beside those of deliveries.
+fn trouble_key(key: &RepositoryKey) -> String {
+    format!("{} {}/{}", key.notifier, key.host, key.path)
+}

@@ -1,0 +1,312 @@
+//! Plans the pull requests of one Sync.
+//!
+//! In: a Sync, and the open pull requests of its repository.
+//! Out: the plan of each one that touches what the Sync reads, written where it is new. Both
+//! commits are rendered as the text of a stranger; nothing is sent to the API server but reads of
+//! the Sync's own objects.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use super::super::super::Context;
+use super::super::super::inspect_pull_request::{
+    StrangerRender, has_hidden_values, read_live_view, resolve_head, spec_for_strangers,
+};
+use super::super::super::reconcile::inventory_scope::watches_of_scope;
+use super::super::super::reconcile::prepare::PreparedRevision;
+use super::Turns;
+use super::host_client::{HostClient, VisitError};
+use super::plan_target::PlanTarget;
+use super::plan_writer::{PlanDraft, find_comment, write_plan};
+use super::repository_state::{ChangedFiles, OpenState, PlanInputs, RepositoryState};
+use crate::api::{PullRequestOptions, Scope, SyncName};
+use crate::clock;
+use crate::controller::spec::ValidatedSpec;
+use crate::notifications::Service;
+use crate::notifications::pull_requests::{CheckState, PullRequestHost, changed_files, touches};
+use crate::report::ReconcileError;
+use crate::report::pull_request::{
+    CommentSubject, LiveView, PlanRecord, comment, comment_marker, compare, plan_summary, refusal_comment,
+    with_record,
+};
+use crate::source::Revision;
+
+/// Most pull requests of a Sync that have plans: those that changed last.
+const MAX_PLANS: usize = 20;
+/// Most pages of changed files that are read; a longer list touches every Sync.
+const MAX_FILE_PAGES: usize = 6;
+/// Longest time for a fetch or a render.
+const RENDER_TIMEOUT: Duration = Duration::from_secs(60);
+/// Attempts at a commit that the host lists before its repository has it, and the pause.
+const HEAD_ATTEMPTS: (u32, Duration) = (3, Duration::from_millis(500));
+
+/// Reason why a plan is not made now.
+enum PlanError {
+    /// The host refuses, so nothing else is asked of it.
+    Host(VisitError),
+    /// This one is tried again later.
+    Later(String),
+}
+
+impl From<VisitError> for PlanError {
+    fn from(error: VisitError) -> Self {
+        Self::Host(error)
+    }
+}
+
+impl From<ReconcileError> for PlanError {
+    fn from(error: ReconcileError) -> Self {
+        Self::Later(error.message)
+    }
+}
+
+/// A Sync whose pull requests are planned.
+struct SyncPlanner<'a> {
+    context: &'a Context,
+    client: &'a HostClient<'a>,
+    turns: &'a Turns,
+    service: Service,
+    options: &'a PullRequestOptions,
+    name: &'a SyncName,
+    target: &'a PlanTarget,
+    /// The spec, narrowed for strangers.
+    valid_spec: ValidatedSpec,
+    /// The applied revision.
+    base: Revision,
+    /// The base, rendered for the first pull request that needs it.
+    rendered_base: Option<PreparedRevision>,
+}
+
+/// Plans what is new for a Sync. A Sync without an applied revision has no plans yet.
+pub(super) async fn plan_sync<'a>(
+    (context, client, turns): (&'a Context, &'a HostClient<'a>, &'a Turns),
+    (service, options): (Service, &'a PullRequestOptions),
+    (name, target): (&'a SyncName, &'a PlanTarget),
+    state: &mut RepositoryState,
+) -> Result<(), VisitError> {
+    let Ok(valid_spec) = spec_for_strangers(name, &target.sync) else { return Ok(()) };
+    let Some(applied) = target.text("/status/revision/applied") else { return Ok(()) };
+    let Some(base) = Revision::parse(applied, None, &valid_spec.reference) else { return Ok(()) };
+    let base_key: Box<str> = target.text("/status/renderDigest").unwrap_or(applied).into();
+    let timeout = valid_spec.timeout.min(RENDER_TIMEOUT);
+    let mut planner = SyncPlanner {
+        context,
+        client,
+        turns,
+        service,
+        options,
+        name,
+        target,
+        valid_spec: ValidatedSpec { timeout, ..valid_spec },
+        base: base.of_repository(),
+        rendered_base: None,
+    };
+    let RepositoryState { open, reads, user, .. } = state;
+    let branch = |open: &&mut OpenState| *planner.base.name == *format!("refs/heads/{}", open.request.base_branch);
+    let concerned: Vec<&mut OpenState> = open.iter_mut().filter(branch).take(MAX_PLANS).collect();
+    for open in concerned {
+        let head = open.request.head.clone();
+        let inputs = PlanInputs { head, base: base_key.clone(), is_allowed: open.is_allowed };
+        if !open.plans.entry(name.clone()).or_default().is_due(&inputs, clock::now()) {
+            continue;
+        }
+        let result = planner.plan_one(open, reads, user, &base_key).await;
+        let is_allowed = open.is_allowed;
+        let Some(plan) = open.plans.get_mut(name) else { continue };
+        match result {
+            Ok(()) => plan.is_done(PlanInputs { is_allowed, ..inputs }),
+            Err(PlanError::Later(problem)) => {
+                let number = open.request.number;
+                tracing::debug!(sync = %name, number, problem, "a pull request could not be planned");
+                plan.has_failed();
+            }
+            Err(PlanError::Host(error)) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+type Reads = std::collections::BTreeMap<SyncName, (Box<str>, Vec<Box<str>>)>;
+
+impl SyncPlanner<'_> {
+    /// Plans one pull request, if it touches the Sync and may be planned.
+    async fn plan_one(
+        &mut self,
+        open: &mut OpenState,
+        reads: &mut Reads,
+        user: &mut Option<Box<str>>,
+        base_key: &str,
+    ) -> Result<(), PlanError> {
+        if !open.is_allowed && !self.was_allowed(open, user).await? {
+            return Ok(());
+        }
+        let was_written = open.plans.get(self.name).is_some_and(|plan| plan.written.is_some());
+        if !was_written && !self.is_touched(open, reads, base_key).await? {
+            return Ok(());
+        }
+        let draft = self.draft(open).await?;
+        let Some(plan) = open.plans.get_mut(self.name) else { return Ok(()) };
+        Ok(write_plan(self.client, (self.service, self.options), &draft, (plan, user)).await?)
+    }
+
+    /// True if a label of a fork counts because an earlier daemon has planned this commit.
+    async fn was_allowed(
+        &self,
+        open: &mut OpenState,
+        user: &mut Option<Box<str>>,
+    ) -> Result<bool, VisitError> {
+        let (number, head) = (open.request.number, open.request.head.clone());
+        let Some(plan) = open.plans.get_mut(self.name).filter(|plan| open.has_label && plan.comment.is_none())
+        else {
+            return Ok(false);
+        };
+        let marker = comment_marker(&self.subject("", ""));
+        find_comment(self.client, self.service, (number, &marker), (plan, user)).await?;
+        let was_allowed = plan.written.as_ref().is_some_and(|written| written.head == head);
+        if was_allowed {
+            open.gate.restore(&head);
+            open.is_allowed = true;
+        }
+        Ok(was_allowed)
+    }
+
+    /// True if the changed files are among those that the Sync reads.
+    async fn is_touched(
+        &mut self,
+        open: &mut OpenState,
+        reads: &mut Reads,
+        base_key: &str,
+    ) -> Result<bool, PlanError> {
+        let head = open.request.head.clone();
+        if open.files.as_ref().is_none_or(|(of, _)| *of != head) {
+            let read = self.changed_files(open.request.number).await?;
+            open.files = Some((head, read));
+        }
+        let Some((_, Some(changed))) = &open.files else { return Ok(true) };
+        if touches(changed, &[self.valid_spec.path.as_str().into()]) {
+            return Ok(true);
+        }
+        if reads.get(self.name).is_none_or(|(of, _)| **of != *base_key) {
+            let read: Vec<Box<str>> = {
+                let _turn = self.turns.render.acquire().await;
+                self.base().await?.ids.keys().cloned().collect()
+            };
+            // Those below the path are known by it.
+            let read = read.into_iter().filter(|read| !touches(&[read.clone()], &[self.valid_spec.path.as_str().into()]));
+            reads.insert(self.name.clone(), (base_key.into(), read.collect()));
+        }
+        Ok(reads.get(self.name).is_some_and(|(_, read)| touches(changed, read)))
+    }
+
+    async fn changed_files(&self, number: u64) -> Result<ChangedFiles, VisitError> {
+        let mut changed = Vec::new();
+        for page in 1..=MAX_FILE_PAGES {
+            let answer = self.client.read("the changed files", self.client.host().list_files(number, page)).await?;
+            changed.extend(changed_files(self.service, &answer));
+            if answer.as_array().is_none_or(|items| items.len() < PullRequestHost::PAGE) {
+                return Ok(Some(changed));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Makes the plan.
+    async fn draft(&mut self, open: &OpenState) -> Result<PlanDraft, PlanError> {
+        let _turn = self.turns.render.acquire().await;
+        let (number, head) = (open.request.number, &*open.request.head);
+        let revision = self.fetched_head(number, head).await?;
+        let base_set = self.base().await?.rendered.clone();
+        let renderer = self.renderer("pull requests, proposed");
+        let rendered = renderer.render(&self.target.repository, &revision, &self.valid_spec).await;
+        let base = self.base.to_string();
+        let subjects = [self.subject(&base, head), self.subject("", head)];
+        let link = subjects[0].link.map(str::to_owned);
+        let ([text, unbased], state, description) = match rendered {
+            Ok(done) => {
+                let live = self.live_view(&base_set, &done.rendered).await?;
+                let plan = compare(&base_set, &done.rendered, &live);
+                (subjects.map(|subject| comment(&subject, &plan)), CheckState::Success, plan_summary(&plan))
+            }
+            Err(error) if error.permanent => {
+                let problems = match error.problems.is_empty() {
+                    true => vec![error.message],
+                    false => error.problems,
+                };
+                let texts = subjects.map(|subject| refusal_comment(&subject, &problems));
+                (texts, CheckState::Failure, "this commit cannot be planned".to_owned())
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let record = PlanRecord::new(head, &unbased);
+        let marker = comment_marker(&subjects[0]);
+        let SyncName { namespace, name } = self.name;
+        let context = format!("moorline/plan/{}/{namespace}/{name}", self.target.subject.cluster);
+        let text = with_record(&text, &record);
+        Ok(PlanDraft { number, record, marker, text, state, context, description, link })
+    }
+
+    /// Returns the proposed commit, which has to be the one that the host lists: a label may have
+    /// been given to it alone.
+    async fn fetched_head(&self, number: u64, head: &str) -> Result<Revision, PlanError> {
+        for _ in 0..HEAD_ATTEMPTS.0 {
+            let by = clock::now() + self.valid_spec.timeout;
+            let found = resolve_head(&self.target.repository, number, by).await?;
+            if found.commit.to_string() == head {
+                return Ok(found);
+            }
+            tokio::time::sleep(HEAD_ATTEMPTS.1).await;
+        }
+        Err(PlanError::Later("the repository has another commit than the host lists".to_owned()))
+    }
+
+    /// Returns the base, rendered.
+    async fn base(&mut self) -> Result<&PreparedRevision, PlanError> {
+        let rendered = match self.rendered_base.take() {
+            Some(rendered) => rendered,
+            None => {
+                let ensured = self.target.cluster.discovery().ensure().await;
+                ensured.map_err(|failure| PlanError::Later(failure.to_string()))?;
+                let renderer = self.renderer("pull requests, base");
+                renderer.render(&self.target.repository, &self.base, &self.valid_spec).await?
+            }
+        };
+        Ok(self.rendered_base.insert(rendered))
+    }
+
+    /// Reads the part of the cluster that a plan may show.
+    async fn live_view(
+        &self,
+        base: &crate::desired::DesiredSet,
+        head: &crate::desired::DesiredSet,
+    ) -> Result<LiveView, PlanError> {
+        let scope = self.target.sync.pointer("/status/scope").cloned().unwrap_or_default();
+        let scope: Scope = serde_json::from_value(scope).unwrap_or_default();
+        let kinds: BTreeSet<_> = watches_of_scope(&scope).kinds.into_iter().collect();
+        let of = (&self.target.cluster, self.name);
+        let live = read_live_view(of, (base, Some(head)), (&self.valid_spec, &scope), kinds).await;
+        let live = live.map_err(|failure| PlanError::Later(failure.to_string()))?;
+        Ok(LiveView { hides_values: has_hidden_values(&self.target.sync), ..live })
+    }
+
+    fn renderer<'a>(&'a self, holder: &'a str) -> StrangerRender<'a> {
+        StrangerRender {
+            cluster: &self.target.cluster,
+            helm: &self.context.sources.helm,
+            metrics: &self.context.reporting.metrics,
+            repositories: &self.context.sources.repositories,
+            holder,
+            asker: &self.name.namespace,
+        }
+    }
+
+    fn subject<'b>(&'b self, base: &'b str, head: &'b str) -> CommentSubject<'b> {
+        CommentSubject {
+            cluster: &self.target.subject.cluster,
+            namespace: &self.name.namespace,
+            sync: &self.name.name,
+            base,
+            head,
+            link: self.target.link.as_deref(),
+        }
+    }
+}
