@@ -15,6 +15,7 @@ mod kustomize_options;
 mod lfs;
 mod mounts;
 mod notifications;
+mod pull_requests;
 mod registry_mirrors;
 mod remote_bases;
 mod remote_bases_cli;

@@ -214,6 +214,13 @@ pub fn shared_beside() -> Option<PlaneGuard> {
     with_turn(true)
 }
 
+/// Returns a sandbox of its own for the running test, whatever `MOORLINE_TEST_PLANE` says: for tests
+/// that ask nothing of a real API server. It ends with the test process.
+pub fn own_sandbox() -> PlaneGuard {
+    let plane = sandbox_plane::start().unwrap_or_else(|why| panic!("{why}"));
+    PlaneGuard::new(Box::leak(Box::new(plane)), false)
+}
+
 fn with_turn(beside: bool) -> Option<PlaneGuard> {
     static SHARED_PLANE: OnceLock<SharedPlane> = OnceLock::new();
     if let Some(why) = sandbox_plane::skip_reason(&running_test()) {

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use moorline_api::INSTANCE_LABEL;
 
-use super::control_plane::{PlaneGuard, shared, shared_beside};
+use super::control_plane::{PlaneGuard, own_sandbox, shared, shared_beside};
 use super::credentials::{ADMIN, MOORLINE};
 use super::daemon::{Daemon, install, until};
 use super::fault_proxy::{FaultProxy, RecordedRequest};
@@ -72,6 +72,11 @@ impl Scene {
         let mut scene = Self::on(shared_beside()?, purpose).await;
         scene.instance = Some(scene.namespace.clone());
         Some(scene)
+    }
+
+    /// Creates a scene on a sandbox of its own.
+    pub async fn on_sandbox(purpose: &str) -> Self {
+        Self::on(own_sandbox(), purpose).await
     }
 
     async fn on(plane: PlaneGuard, purpose: &str) -> Self {

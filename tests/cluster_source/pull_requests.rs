@@ -1,0 +1,243 @@
+//! Plans of pull requests by the daemon: one comment that is edited, on each host; what a fork gets;
+//! and the time from a webhook to the comment.
+
+mod host;
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use moorline_test_support::daemon::{Daemon, until, until_within};
+use moorline_test_support::rest::send_request;
+use moorline_test_support::scene::{Scene, config_map, many};
+use serde_json::{Value, json};
+
+use host::{BOT, Host, Proposal};
+
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+const SECRET: &str = "planted-webhook-secret";
+/// Objects of the large Sync.
+const LARGE: usize = 1000;
+/// Time from a webhook to the comment, on a machine that may be busy with other tests.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+async fn create(scene: &Scene, path: &str, object: Value) {
+    let uri = format!("{}?fieldManager=tests&force=true", path.replace("NS", &scene.namespace));
+    let request = http::Request::patch(uri).header("Content-Type", "application/apply-patch+yaml");
+    let request = request.body(object.to_string().into_bytes()).unwrap();
+    scene.admin.request::<Value>(request).await.unwrap();
+}
+
+/// Creates the kind and the Secret, and serves the hosts.
+async fn set_up(scene: &Scene, hosts: &[Host]) {
+    let answering = hosts.to_vec();
+    scene.git.rule(move |request| {
+        answering
+            .iter()
+            .find_map(|host| host.answer(request))
+            .unwrap_or(moorline_test_support::git_server::Reply::Git)
+    });
+    let definition = moorline::api::notifier_definition().unwrap();
+    create(scene, &format!("{DEFINITIONS}/notifiers.moorline.dev"), definition).await;
+    until("Notifiers are served", async || {
+        let path = "/apis/moorline.dev/v1alpha1/notifiers";
+        send_request(&scene.admin, "GET", path, json!(null)).await.ok()
+    })
+    .await;
+    let secret = json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "host"},
+        "stringData": {"token": "planted-token"},
+    });
+    create(scene, "/api/v1/namespaces/NS/secrets/host", secret).await;
+    std::os::unix::fs::symlink(".", scene.root.path().join("team")).unwrap();
+}
+
+/// Creates the Notifier of a host for one Sync.
+async fn notifier(scene: &Scene, service: &str, sync: &str) {
+    let url = format!("http://127.0.0.1:{}/{service}", scene.git.port);
+    let notifier = json!({
+        "apiVersion": "moorline.dev/v1alpha1", "kind": "Notifier", "metadata": {"name": service},
+        "spec": {
+            service: {"url": url, "secretRef": {"name": "host"}}, "transitions": ["Failed"],
+            "syncs": {"names": [sync]}, "pullRequests": {"label": "plan"},
+        },
+    });
+    create(scene, &format!("/apis/moorline.dev/v1alpha1/namespaces/NS/notifiers/{service}"), notifier).await;
+}
+
+/// Pushes files as a pull request, and returns its commit.
+fn propose(scene: &Scene, number: u64, files: &[(&str, &str)]) -> String {
+    scene.work.git(&["checkout", "-q", "-B", "proposal", "main"]);
+    let head = scene.work.commit(files);
+    scene.work.git(&["push", "-q", "-f", "origin", &format!("HEAD:refs/pull/{number}/head")]);
+    scene.work.git(&["checkout", "-q", "main"]);
+    head
+}
+
+fn daemon(scene: &Scene) -> Daemon {
+    let secret = scene.root.path().join("webhook-secret");
+    std::fs::write(&secret, SECRET).unwrap();
+    let secret = secret.display().to_string();
+    scene.daemon_with(&["--leader-election=false", "--cluster-name", "lab", "--webhook-secret-file", &secret])
+}
+
+/// Sends the webhook of a pull request, as GitLab does.
+fn call(scene: &Scene, daemon: &Daemon) {
+    let url = scene.git.url("team/repository.git");
+    let body = json!({"object_kind": "merge_request", "project": {"git_http_url": url}}).to_string();
+    let mut stream = TcpStream::connect(daemon.address().unwrap()).unwrap();
+    let length = body.len();
+    let head = format!(
+        "POST /hooks/gitlab HTTP/1.1\r\nHost: a\r\nX-Gitlab-Token: {SECRET}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
+    );
+    stream.write_all(format!("{head}{body}").as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 202"), "{answer}");
+}
+
+/// Sends a webhook, and waits until each host was asked twice more: what the first visit does is
+/// done then.
+async fn visit_twice(scene: &Scene, daemon: &Daemon, hosts: &[Host]) {
+    for _ in 0..2 {
+        let lists = |host: &Host| {
+            let state = host.state.lock().unwrap();
+            state.heard.iter().filter(|(_, path, _)| path.ends_with("pulls") || path.ends_with("requests")).count()
+        };
+        let before: Vec<usize> = hosts.iter().map(lists).collect();
+        call(scene, daemon);
+        until("each host is asked", async || {
+            hosts.iter().zip(&before).all(|(host, before)| lists(host) > *before).then_some(())
+        })
+        .await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pull_request_has_one_comment_that_is_edited() {
+    let scene = Scene::on_sandbox("plans").await;
+    let hosts = ["github", "gitlab", "gitea"].map(Host::new);
+    set_up(&scene, &hosts).await;
+    let file = |folder: &str, value: &str| (format!("{folder}/{folder}.json"), config_map(folder, value));
+    let first = scene.push(&hosts.clone().map(|host| file(host.service, "1")));
+    let mut daemon_of_scene = daemon(&scene);
+    for host in &hosts {
+        let url = scene.git.url("team/repository.git");
+        scene.sync(host.service, json!({"path": host.service, "source": {"git": {"url": url}}})).await;
+        scene.until_ready(host.service, &first).await;
+    }
+
+    // The first touches all Syncs, the second none, the third comes from a fork.
+    let all = hosts.clone().map(|host| file(host.service, "2"));
+    let all: Vec<(&str, &str)> = all.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+    let proposal = |number, head, files: &[&'static str]| Proposal {
+        number,
+        head,
+        is_fork: false,
+        labels: Vec::new(),
+        files: files.to_vec(),
+    };
+    let paths = ["github/github.json", "gitlab/gitlab.json", "gitea/gitea.json"];
+    let mut touching = proposal(7, propose(&scene, 7, &all), &paths);
+    let beside = proposal(8, propose(&scene, 8, &[("other/a.json", "x: [")]), &["other/a.json"]);
+    let fork = Proposal { is_fork: true, ..proposal(9, propose(&scene, 9, &all), &paths) };
+    for host in &hosts {
+        // A stranger has the marker as well.
+        let marker = format!("<!-- moorline-plan: lab/{}/{} -->", scene.namespace, host.service);
+        host.state.lock().unwrap().comments.push((7, "eve".to_owned(), marker));
+        host.set_open(&[touching.clone(), beside.clone(), fork.clone()]);
+        notifier(&scene, host.service, host.service).await;
+    }
+    for host in &hosts {
+        until(&format!("{} has the comment", host.service), async || host.comments(7).first().cloned()).await;
+    }
+    visit_twice(&scene, &daemon_of_scene, &hosts).await;
+    for host in &hosts {
+        let [text] = &*host.comments(7) else { panic!("{:?}", host.comments(7)) };
+        let part = format!("`{}` against `main@{first}`: **1 to update**, 0 as before.", touching.head);
+        assert!(text.contains(&part) && text.contains("`data.key`: `1` → `2`"), "{text}");
+        assert!(host.comments(8).is_empty() && host.comments(9).is_empty());
+        let context = format!("moorline/plan/lab/{}/{}", scene.namespace, host.service);
+        let name = if host.service == "gitlab" { "name" } else { "context" };
+        let expect = json!({"state": "success", name: context, "description": "1 to update, 0 as before"});
+        assert_eq!(host.state.lock().unwrap().statuses, [(touching.head.clone(), expect)]);
+        assert_eq!(host.state.lock().unwrap().comments.len(), 2);
+        // Nothing has changed since: the list alone is asked for, and is the same.
+        let heard = host.heard();
+        let (_, after) = heard.split_at(heard.iter().rposition(|(.., status)| *status != 304).unwrap() + 1);
+        assert!(!after.is_empty() && after.iter().all(|(method, ..)| method == "GET"), "{heard:?}");
+        assert_eq!(heard.iter().filter(|(method, ..)| method != "GET").count(), 2, "{heard:?}");
+    }
+
+    // A new commit edits the comment; one that cannot be rendered as well.
+    let bad = hosts.clone().map(|host| format!("{0}/{0}.json", host.service));
+    let bad: Vec<(&str, &str)> = bad.iter().map(|path| (path.as_str(), "a: [`@all`")).collect();
+    touching.head = propose(&scene, 7, &bad);
+    let labelled = Proposal { labels: vec!["plan"], ..fork.clone() };
+    hosts.iter().for_each(|host| host.set_open(&[touching.clone(), beside.clone(), labelled.clone()]));
+    visit_twice(&scene, &daemon_of_scene, &hosts).await;
+    for host in &hosts {
+        let [text] = &*host.comments(7) else { panic!("{:?}", host.comments(7)) };
+        assert!(text.contains("This commit cannot be planned:") && text.contains(&touching.head), "{text}");
+        let statuses = host.state.lock().unwrap().statuses.clone();
+        let state = if host.service == "gitlab" { "failed" } else { "failure" };
+        assert!(statuses.iter().any(|(on, body)| *on == touching.head && body["state"] == state));
+        // The label allows the commit of the fork that was seen without it.
+        let [text] = &*host.comments(9) else { panic!("{:?}", host.comments(9)) };
+        assert!(text.contains(&fork.head), "{text}");
+    }
+
+    // A push after the label is not planned, and a restart repeats nothing.
+    let pushed = Proposal { head: propose(&scene, 9, &[("github/github.json", "{}")]), ..labelled.clone() };
+    hosts.iter().for_each(|host| host.set_open(&[touching.clone(), beside.clone(), pushed.clone()]));
+    visit_twice(&scene, &daemon_of_scene, &hosts).await;
+    hosts.iter().for_each(|host| drop(host.heard()));
+    daemon_of_scene.signal("KILL");
+    drop(daemon_of_scene);
+    daemon_of_scene = daemon(&scene);
+    until("it listens", async || daemon_of_scene.address()).await;
+    for host in &hosts {
+        until("it has read the comments", async || {
+            let state = host.state.lock().unwrap();
+            state.heard.iter().any(|(_, path, _)| path.contains("/9/")).then_some(())
+        })
+        .await;
+    }
+    visit_twice(&scene, &daemon_of_scene, &hosts).await;
+    for host in &hosts {
+        let heard = host.heard();
+        assert!(heard.iter().all(|(method, ..)| method == "GET"), "{heard:?}");
+        assert_eq!((host.comments(7).len(), host.comments(9).len()), (1, 1));
+        assert!(host.comments(9)[0].contains(&fork.head));
+        let reads = |what: &str| heard.iter().filter(|(_, path, _)| path.ends_with(what)).count();
+        assert_eq!(reads("user"), 1, "{heard:?}");
+    }
+    let author = hosts[0].state.lock().unwrap().comments[0].1.clone();
+    assert_ne!(author, BOT, "the comment of a stranger stays");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_plan_of_a_thousand_objects_stands_within_seconds() {
+    let scene = Scene::on_sandbox("large-plan").await;
+    let host = Host::new("github");
+    set_up(&scene, std::slice::from_ref(&host)).await;
+    let commit = scene.push(&many(LARGE, "1"));
+    let daemon = daemon(&scene);
+    let url = scene.git.url("team/repository.git");
+    scene.sync("large", json!({"source": {"git": {"url": url}}})).await;
+    scene.until_ready("large", &commit).await;
+    notifier(&scene, "github", "large").await;
+    until("the list is read", async || (!host.heard().is_empty()).then_some(())).await;
+
+    let head = propose(&scene, 7, &[("a-3.json", &config_map("a-3", "2"))]);
+    let files = vec!["a-3.json"];
+    host.set_open(&[Proposal { number: 7, head, is_fork: false, labels: Vec::new(), files }]);
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let begun = Instant::now();
+    call(&scene, &daemon);
+    let text = until_within(PATIENCE, "the comment stands", async || host.comments(7).first().cloned()).await;
+    let took = begun.elapsed();
+    assert!(text.contains(&format!("**1 to update**, {} as before.", LARGE - 1)), "{text}");
+    println!("the plan of {LARGE} objects stood after {took:?}");
+    assert!(took < PATIENCE);
+}
