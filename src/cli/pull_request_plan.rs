@@ -14,7 +14,8 @@ use super::temporary_folder::TemporaryFolder;
 use crate::api::{SyncName, SyncStatus};
 use crate::cluster::Cluster;
 use crate::controller::inspect_pull_request::{
-    InspectedPullRequest, has_hidden_values, hosts_of, read_live_view, render_pull_request, spec_for_strangers,
+    InspectedPullRequest, has_hidden_values, hosts_of, read_live_view, render_pull_request,
+    spec_for_strangers,
 };
 use crate::metrics::Metrics;
 use crate::report::pull_request::{CommentSubject, LiveView, PlannedVerb, comment, compare, refusal_comment};

@@ -114,8 +114,18 @@ const OTHERS: &[&str] = &[
 ];
 
 /// Fields of a Notifier that name nothing outside of it.
-const OTHERS_OF_NOTIFIER: &[&str] =
-    &["filter", "message", "transitions[]", "suspend", "syncs.matchLabels{}", "syncs.names[]", "throttle"];
+const OTHERS_OF_NOTIFIER: &[&str] = &[
+    "filter",
+    "message",
+    "pullRequests.check",
+    "pullRequests.comment",
+    "pullRequests.label",
+    "transitions[]",
+    "suspend",
+    "syncs.matchLabels{}",
+    "syncs.names[]",
+    "throttle",
+];
 
 /// The sections of docs/security.md with the tables.
 const SYNC: &str = "### Fields that name";

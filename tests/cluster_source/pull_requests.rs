@@ -74,6 +74,16 @@ fn propose(scene: &Scene, number: u64, files: &[(&str, &str)]) -> String {
     head
 }
 
+/// A kustomization with a chart from elsewhere.
+fn elsewhere(scene: &Scene) -> String {
+    let repo = format!("http://127.0.0.1:{}/charts", scene.git.port);
+    json!({
+        "metadata": {"annotations": {"moorline.dev/digest.web-1.2.3": format!("sha256:{}", "1".repeat(64))}},
+        "helmCharts": [{"name": "web", "version": "1.2.3", "repo": repo}],
+    })
+    .to_string()
+}
+
 fn daemon(scene: &Scene) -> Daemon {
     let secret = scene.root.path().join("webhook-secret");
     std::fs::write(&secret, SECRET).unwrap();
@@ -102,7 +112,11 @@ async fn visit_twice(scene: &Scene, daemon: &Daemon, hosts: &[Host]) {
     for _ in 0..2 {
         let lists = |host: &Host| {
             let state = host.state.lock().unwrap();
-            state.heard.iter().filter(|(_, path, _)| path.ends_with("pulls") || path.ends_with("requests")).count()
+            state
+                .heard
+                .iter()
+                .filter(|(_, path, _)| path.ends_with("pulls") || path.ends_with("requests"))
+                .count()
         };
         let before: Vec<usize> = hosts.iter().map(lists).collect();
         call(scene, daemon);
@@ -113,107 +127,141 @@ async fn visit_twice(scene: &Scene, daemon: &Daemon, hosts: &[Host]) {
     }
 }
 
+/// Three open pull requests: the first touches all Syncs, the second none, the third is of a fork.
+struct Proposals {
+    touching: Proposal,
+    beside: Proposal,
+    fork: Proposal,
+}
+
+impl Proposals {
+    fn new(scene: &Scene, all: &[(&str, &str)]) -> Self {
+        let proposal = |number, head, files: &[&'static str], is_fork| {
+            let (labels, files) = (Vec::new(), files.to_vec());
+            Proposal { number, head, is_fork, labels, files }
+        };
+        let paths = ["github/github.json", "gitlab/gitlab.json", "gitea/gitea.json"];
+        let beside = propose(scene, 8, &[("other/a.json", "x: [")]);
+        Self {
+            touching: proposal(7, propose(scene, 7, all), &paths, false),
+            beside: proposal(8, beside, &["other/a.json"], false),
+            fork: proposal(9, propose(scene, 9, all), &paths, true),
+        }
+    }
+
+    fn show(&self, hosts: &[Host]) {
+        let open = [self.touching.clone(), self.beside.clone(), self.fork.clone()];
+        hosts.iter().for_each(|host| host.set_open(&open));
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pull_request_has_one_comment_that_is_edited() {
     let scene = Scene::on_sandbox("plans").await;
     let hosts = ["github", "gitlab", "gitea"].map(Host::new);
     set_up(&scene, &hosts).await;
-    let file = |folder: &str, value: &str| (format!("{folder}/{folder}.json"), config_map(folder, value));
-    let first = scene.push(&hosts.clone().map(|host| file(host.service, "1")));
-    let mut daemon_of_scene = daemon(&scene);
+    let files = |value: &str| {
+        hosts.clone().map(|host| (format!("{0}/{0}.json", host.service), config_map(host.service, value)))
+    };
+    let first = scene.push(&files("1"));
+    let daemon_of_scene = daemon(&scene);
     for host in &hosts {
         let url = scene.git.url("team/repository.git");
         scene.sync(host.service, json!({"path": host.service, "source": {"git": {"url": url}}})).await;
         scene.until_ready(host.service, &first).await;
     }
-
-    // The first touches all Syncs, the second none, the third comes from a fork.
-    let all = hosts.clone().map(|host| file(host.service, "2"));
+    let all = files("2");
     let all: Vec<(&str, &str)> = all.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
-    let proposal = |number, head, files: &[&'static str]| Proposal {
-        number,
-        head,
-        is_fork: false,
-        labels: Vec::new(),
-        files: files.to_vec(),
-    };
-    let paths = ["github/github.json", "gitlab/gitlab.json", "gitea/gitea.json"];
-    let mut touching = proposal(7, propose(&scene, 7, &all), &paths);
-    let beside = proposal(8, propose(&scene, 8, &[("other/a.json", "x: [")]), &["other/a.json"]);
-    let fork = Proposal { is_fork: true, ..proposal(9, propose(&scene, 9, &all), &paths) };
+    let mut proposals = Proposals::new(&scene, &all);
+    proposals.show(&hosts);
     for host in &hosts {
         // A stranger has the marker as well.
         let marker = format!("<!-- moorline-plan: lab/{}/{} -->", scene.namespace, host.service);
         host.state.lock().unwrap().comments.push((7, "eve".to_owned(), marker));
-        host.set_open(&[touching.clone(), beside.clone(), fork.clone()]);
         notifier(&scene, host.service, host.service).await;
     }
     for host in &hosts {
         until(&format!("{} has the comment", host.service), async || host.comments(7).first().cloned()).await;
     }
     visit_twice(&scene, &daemon_of_scene, &hosts).await;
-    for host in &hosts {
-        let [text] = &*host.comments(7) else { panic!("{:?}", host.comments(7)) };
-        let part = format!("`{}` against `main@{first}`: **1 to update**, 0 as before.", touching.head);
-        assert!(text.contains(&part) && text.contains("`data.key`: `1` → `2`"), "{text}");
-        assert!(host.comments(8).is_empty() && host.comments(9).is_empty());
-        let context = format!("moorline/plan/lab/{}/{}", scene.namespace, host.service);
-        let name = if host.service == "gitlab" { "name" } else { "context" };
-        let expect = json!({"state": "success", name: context, "description": "1 to update, 0 as before"});
-        assert_eq!(host.state.lock().unwrap().statuses, [(touching.head.clone(), expect)]);
-        assert_eq!(host.state.lock().unwrap().comments.len(), 2);
-        // Nothing has changed since: the list alone is asked for, and is the same.
-        let heard = host.heard();
-        let (_, after) = heard.split_at(heard.iter().rposition(|(.., status)| *status != 304).unwrap() + 1);
-        assert!(!after.is_empty() && after.iter().all(|(method, ..)| method == "GET"), "{heard:?}");
-        assert_eq!(heard.iter().filter(|(method, ..)| method != "GET").count(), 2, "{heard:?}");
-    }
+    hosts.iter().for_each(|host| check_first(&scene, host, &first, &proposals.touching.head));
+    edit(&scene, &daemon_of_scene, &hosts, &mut proposals).await;
+    restart(&scene, daemon_of_scene, &hosts, proposals).await;
+}
 
-    // A new commit edits the comment; one that cannot be rendered as well.
+/// Checks the first comment and the status, and that nothing is asked for afterwards but the list.
+fn check_first(scene: &Scene, host: &Host, base: &str, head: &str) {
+    let [text] = &*host.comments(7) else { panic!("{:?}", host.comments(7)) };
+    let part = format!("`{head}` against `main@{base}`: **1 to update**, 0 as before.");
+    assert!(text.contains(&part) && text.contains("`data.key`: `1` → `2`"), "{text}");
+    assert!(host.comments(8).is_empty() && host.comments(9).is_empty());
+    let context = format!("moorline/plan/lab/{}/{}", scene.namespace, host.service);
+    let name = if host.service == "gitlab" { "name" } else { "context" };
+    let expect = json!({"state": "success", name: context, "description": "1 to update, 0 as before"});
+    assert_eq!(host.state.lock().unwrap().statuses, [(head.to_owned(), expect)]);
+    assert_eq!(host.state.lock().unwrap().comments.len(), 2);
+    let heard = host.heard();
+    let (_, after) = heard.split_at(heard.iter().rposition(|(.., status)| *status != 304).unwrap() + 1);
+    assert!(!after.is_empty() && after.iter().all(|(method, ..)| method == "GET"), "{heard:?}");
+    assert_eq!(heard.iter().filter(|(method, ..)| method != "GET").count(), 2, "{heard:?}");
+}
+
+/// Pushes a commit that cannot be rendered, and gives the fork its label.
+async fn edit(scene: &Scene, daemon: &Daemon, hosts: &[Host; 3], proposals: &mut Proposals) {
     let bad = hosts.clone().map(|host| format!("{0}/{0}.json", host.service));
-    let bad: Vec<(&str, &str)> = bad.iter().map(|path| (path.as_str(), "a: [`@all`")).collect();
-    touching.head = propose(&scene, 7, &bad);
-    let labelled = Proposal { labels: vec!["plan"], ..fork.clone() };
-    hosts.iter().for_each(|host| host.set_open(&[touching.clone(), beside.clone(), labelled.clone()]));
-    visit_twice(&scene, &daemon_of_scene, &hosts).await;
-    for host in &hosts {
+    let mut bad: Vec<(&str, &str)> = bad.iter().map(|path| (path.as_str(), "a: [`@all`")).collect();
+    // A chart from elsewhere is not fetched.
+    let chart = elsewhere(scene);
+    bad[2] = ("gitea/kustomization.yaml", &chart);
+    proposals.touching.head = propose(scene, 7, &bad);
+    proposals.fork.labels.push("plan");
+    scene.git.requests();
+    proposals.show(hosts);
+    visit_twice(scene, daemon, hosts).await;
+    for host in hosts {
         let [text] = &*host.comments(7) else { panic!("{:?}", host.comments(7)) };
-        assert!(text.contains("This commit cannot be planned:") && text.contains(&touching.head), "{text}");
+        let head = &proposals.touching.head;
+        assert!(text.contains("This commit cannot be planned:") && text.contains(head), "{text}");
+        assert_eq!(text.contains("a chart that comes from elsewhere"), host.service == "gitea", "{text}");
         let statuses = host.state.lock().unwrap().statuses.clone();
         let state = if host.service == "gitlab" { "failed" } else { "failure" };
-        assert!(statuses.iter().any(|(on, body)| *on == touching.head && body["state"] == state));
+        assert!(statuses.iter().any(|(on, body)| on == head && body["state"] == state));
         // The label allows the commit of the fork that was seen without it.
         let [text] = &*host.comments(9) else { panic!("{:?}", host.comments(9)) };
-        assert!(text.contains(&fork.head), "{text}");
+        assert!(text.contains(&proposals.fork.head), "{text}");
     }
+    let asked = scene.git.requests();
+    assert!(asked.iter().all(|request| !request.path.contains("charts")), "{asked:?}");
+}
 
-    // A push after the label is not planned, and a restart repeats nothing.
-    let pushed = Proposal { head: propose(&scene, 9, &[("github/github.json", "{}")]), ..labelled.clone() };
-    hosts.iter().for_each(|host| host.set_open(&[touching.clone(), beside.clone(), pushed.clone()]));
-    visit_twice(&scene, &daemon_of_scene, &hosts).await;
+/// Pushes to the fork after the label, and restarts the daemon: nothing is written.
+async fn restart(scene: &Scene, ended: Daemon, hosts: &[Host; 3], mut proposals: Proposals) {
+    let labelled =
+        std::mem::replace(&mut proposals.fork.head, propose(scene, 9, &[("github/github.json", "{}")]));
+    proposals.show(hosts);
+    visit_twice(scene, &ended, hosts).await;
     hosts.iter().for_each(|host| drop(host.heard()));
-    daemon_of_scene.signal("KILL");
-    drop(daemon_of_scene);
-    daemon_of_scene = daemon(&scene);
-    until("it listens", async || daemon_of_scene.address()).await;
-    for host in &hosts {
+    ended.signal("KILL");
+    drop(ended);
+    let daemon = daemon(scene);
+    until("it listens", async || daemon.address()).await;
+    for host in hosts {
         until("it has read the comments", async || {
             let state = host.state.lock().unwrap();
             state.heard.iter().any(|(_, path, _)| path.contains("/9/")).then_some(())
         })
         .await;
     }
-    visit_twice(&scene, &daemon_of_scene, &hosts).await;
-    for host in &hosts {
+    visit_twice(scene, &daemon, hosts).await;
+    for host in hosts {
         let heard = host.heard();
         assert!(heard.iter().all(|(method, ..)| method == "GET"), "{heard:?}");
         assert_eq!((host.comments(7).len(), host.comments(9).len()), (1, 1));
-        assert!(host.comments(9)[0].contains(&fork.head));
-        let reads = |what: &str| heard.iter().filter(|(_, path, _)| path.ends_with(what)).count();
-        assert_eq!(reads("user"), 1, "{heard:?}");
+        assert!(host.comments(9)[0].contains(&labelled));
+        let users = heard.iter().filter(|(_, path, _)| path == "user").count();
+        assert_eq!(users, 1, "{heard:?}");
+        assert_ne!(host.state.lock().unwrap().comments[0].1, BOT, "the comment of a stranger stays");
     }
-    let author = hosts[0].state.lock().unwrap().comments[0].1.clone();
-    assert_ne!(author, BOT, "the comment of a stranger stays");
 }
 
 #[tokio::test(flavor = "multi_thread")]

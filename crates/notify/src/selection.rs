@@ -8,8 +8,8 @@
 use std::time::Duration;
 
 use moorline_api::{
-    ChangeCounts, DurationText, NotificationRecord, Notifier, NotifierSpec, NotifierTarget, PullRequestOptions, Transition,
-    TransitionDetails,
+    ChangeCounts, DurationText, NotificationRecord, Notifier, NotifierSpec, NotifierTarget,
+    PullRequestOptions, Transition, TransitionDetails,
 };
 use moorline_cel::{
     CelValue, Expression, ExpressionProblem, Kind, Language, StepBudget, Variable, evaluate, read,

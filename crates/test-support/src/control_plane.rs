@@ -214,7 +214,7 @@ pub fn shared_beside() -> Option<PlaneGuard> {
     with_turn(true)
 }
 
-/// Returns a sandbox of its own for the running test, whatever `MOORLINE_TEST_PLANE` says: for tests
+/// Returns a sandbox of its own for the running test, also without `MOORLINE_TEST_PLANE`: for tests
 /// that ask nothing of a real API server. It ends with the test process.
 pub fn own_sandbox() -> PlaneGuard {
     let plane = sandbox_plane::start().unwrap_or_else(|why| panic!("{why}"));

@@ -2,9 +2,9 @@
 //!
 //! In: Notifiers, from a watch (`notifier_watch.rs`), and records that stand in the status of a
 //! Sync (`status/notifications.rs` offers them).
-//! Out: plans of pull requests (`pull_requests/`), requests to services (`delivery.rs`), and their results, for the next status. The decisions
-//! are in `moorline-notify`. An offer never waits: a record that finds no room stays in the status,
-//! and is offered again.
+//! Out: requests to services (`delivery.rs`), and their results, for the next status; plans of pull
+//! requests (`pull_requests/`). The decisions are in `moorline-notify`. An offer never waits: a
+//! record that finds no room stays in the status, and is offered again.
 
 mod delivery;
 mod notifier_status;

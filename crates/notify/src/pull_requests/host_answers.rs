@@ -90,7 +90,10 @@ pub fn comments(service: Service, answer: &Value) -> Vec<HostComment> {
     let read = |item: &Value| {
         Some(HostComment {
             id: item["id"].as_u64()?,
-            author: user_name(service, item.get(if service == Service::Gitlab { "author" } else { "user" })?)?,
+            author: user_name(
+                service,
+                item.get(if service == Service::Gitlab { "author" } else { "user" })?,
+            )?,
             text: item["body"].as_str()?.into(),
         })
     };

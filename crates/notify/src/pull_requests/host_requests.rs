@@ -120,7 +120,8 @@ impl PullRequestHost<'_> {
             (CheckState::Failure, _) => "failure",
         };
         let name = if self.service == Service::Gitlab { "name" } else { "context" };
-        let mut body = json!({"state": word, name: context, "description": cut(description, MAX_DESCRIPTION)});
+        let mut body =
+            json!({"state": word, name: context, "description": cut(description, MAX_DESCRIPTION)});
         if let Some(link) = link {
             body["target_url"] = link.into();
         }

@@ -4,10 +4,10 @@
 //! Out: the commits that a label was given to.
 //!
 //! A label stays when its author pushes another commit. Therefore it counts only for a commit that
-//! was seen without it before: whoever gave it could see that commit. For another commit it is
+//! was seen without it before: the maintainer could see that commit. For another commit it is
 //! removed and given again.
 
-/// What is known of the label of one pull request.
+/// The label of one pull request, as far as it is known.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LabelGate {
     /// The commit that was seen last without the label.

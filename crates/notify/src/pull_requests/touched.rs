@@ -30,7 +30,11 @@ mod tests {
             ("anything", "", true),
             ("apps/web/a.yaml", "apps/web/", true),
         ] {
-            assert_eq!(touches(&[changed.into()], &["other".into(), read.into()]), expect, "{changed} {read}");
+            assert_eq!(
+                touches(&[changed.into()], &["other".into(), read.into()]),
+                expect,
+                "{changed} {read}"
+            );
         }
         assert!(!touches(&[], &["".into()]) && !touches(&["a".into()], &[]));
     }

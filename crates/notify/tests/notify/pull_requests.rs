@@ -5,7 +5,8 @@ use moorline_notify::Service;
 use moorline_notify::pull_requests::{CheckState, PullRequestHost};
 
 const COMMIT: &str = "1f0c9a77be2d1c3f4a5b6c7d8e9f0a1b2c3d4e5f";
-const HUB: &str = "authorization: Bearer t0k\nx-github-api-version: 2022-11-28\naccept: application/vnd.github+json\n";
+const HUB: &str =
+    "authorization: Bearer t0k\nx-github-api-version: 2022-11-28\naccept: application/vnd.github+json\n";
 const LAB: &str = "private-token: t0k\naccept: application/json\n";
 const TEA: &str = "authorization: token t0k\naccept: application/json\n";
 const JSON: &str = "content-type: application/json\n";
@@ -52,10 +53,7 @@ fn each_host_gets_the_requests_of_its_documentation() {
             format!("GET {of_tea}/pulls?state=open&sort=recentupdate&limit=50&page=1\n{TEA}\n"),
         ),
         (hub.list_files(7, 1), format!("GET {of_hub}/pulls/7/files?per_page=50&page=1\n{HUB}\n")),
-        (
-            lab.list_files(7, 1),
-            format!("GET {of_lab}/merge_requests/7/diffs?per_page=50&page=1\n{LAB}\n"),
-        ),
+        (lab.list_files(7, 1), format!("GET {of_lab}/merge_requests/7/diffs?per_page=50&page=1\n{LAB}\n")),
         (tea.list_files(7, 3), format!("GET {of_tea}/pulls/7/files?limit=50&page=3\n{TEA}\n")),
         (hub.list_comments(7, 1), format!("GET {of_hub}/issues/7/comments?per_page=50&page=1\n{HUB}\n")),
         (

@@ -91,11 +91,7 @@ impl<'a> HostClient<'a> {
     }
 
     /// Reads a list that may be the same as before.
-    pub(super) async fn list(
-        &self,
-        what: &str,
-        request: ExchangeRequest,
-    ) -> Result<ListAnswer, VisitError> {
+    pub(super) async fn list(&self, what: &str, request: ExchangeRequest) -> Result<ListAnswer, VisitError> {
         let answer = self.send(what, request).await?;
         if answer.status == NOT_MODIFIED {
             return Ok(ListAnswer::Same);
@@ -122,11 +118,7 @@ impl<'a> HostClient<'a> {
     }
 
     /// Sends a request once.
-    async fn send(
-        &self,
-        what: &str,
-        request: ExchangeRequest,
-    ) -> Result<OutboundAnswer, VisitError> {
+    async fn send(&self, what: &str, request: ExchangeRequest) -> Result<OutboundAnswer, VisitError> {
         let (client, authorities) = (self.client.clone(), self.authorities.clone());
         let by = clock::now() + DEADLINE;
         let sent = spawn_blocking_deterministic(move || {

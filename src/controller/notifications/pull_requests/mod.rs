@@ -30,7 +30,7 @@ use repository_task::keep_repository;
 /// Most repositories that are asked at the same time.
 const MAX_VISITS: usize = 4;
 
-/// What plans of pull requests know of the Syncs, and the way to their tasks.
+/// The Syncs that may have plans of pull requests, and the way to the tasks that make them.
 #[derive(Default)]
 pub(crate) struct PullRequestCenter {
     /// The Syncs that may have plans.
@@ -95,7 +95,7 @@ impl PullRequestCenter {
         });
     }
 
-    /// Returns the Syncs of each repository. Each Sync has plans by one Notifier, the first by name.
+    /// Returns the Syncs of each repository. A Sync has plans by one Notifier, the first by name.
     fn assigned(
         &self,
         notifiers: &[Arc<CompiledNotifier>],
@@ -137,8 +137,7 @@ impl RepositoryKey {
 /// Keeps a task for each repository, without end.
 pub(super) async fn keep_pull_requests(context: &Arc<Context>) {
     let center = &context.reporting.notifications;
-    let turns =
-        Arc::new(Turns { visits: Semaphore::new(MAX_VISITS), render: Semaphore::new(1) });
+    let turns = Arc::new(Turns { visits: Semaphore::new(MAX_VISITS), render: Semaphore::new(1) });
     let mut known = center.known.subscribe();
     let mut tasks = BTreeMap::<Arc<RepositoryKey>, RunningTask>::new();
     loop {

@@ -46,7 +46,8 @@ impl PlanTarget {
         };
         let is_suspended = sync.pointer("/spec/suspend").and_then(Value::as_bool).unwrap_or_default();
         let (repository, cluster) = (repository.clone(), cluster.clone());
-        let link = console.map(|url| format!("{}/syncs/{}/{}", url.trim_end_matches('/'), name.namespace, name.name));
+        let link = console
+            .map(|url| format!("{}/syncs/{}/{}", url.trim_end_matches('/'), name.namespace, name.name));
         Some(Self { sync, subject, repository, cluster, is_suspended, link })
     }
 

@@ -6,7 +6,9 @@
 use super::host_client::{HostClient, VisitError};
 use super::repository_state::PlanState;
 use crate::api::PullRequestOptions;
-use crate::notifications::pull_requests::{CheckState, PullRequestHost, comments, pages_of_comments, user_name};
+use crate::notifications::pull_requests::{
+    CheckState, PullRequestHost, comments, pages_of_comments, user_name,
+};
 use crate::notifications::{AttemptResult, Service, read_answer};
 use crate::report::pull_request::{PlanRecord, record_of};
 

@@ -27,8 +27,11 @@ pub(super) struct RepositoryState {
     /// The open pull requests, the ones that changed last first.
     pub(super) open: Vec<OpenState>,
     /// The files outside of its path that each Sync reads, and the base that they are of.
-    pub(super) reads: BTreeMap<SyncName, (Box<str>, Vec<Box<str>>)>,
+    pub(super) reads: KnownReads,
 }
+
+/// Paths that Syncs read, each with the base that they are of.
+pub(super) type KnownReads = BTreeMap<SyncName, (Box<str>, Vec<Box<str>>)>;
 
 /// Paths of changed files; none if there are too many to read.
 pub(super) type ChangedFiles = Option<Vec<Box<str>>>;
@@ -48,7 +51,7 @@ pub(super) struct OpenState {
 /// The plan of one Sync on one pull request.
 #[derive(Default)]
 pub(super) struct PlanState {
-    /// What the last plan was made of.
+    /// The inputs of the last plan.
     pub(super) made_of: Option<PlanInputs>,
     /// The plan that stands on the host.
     pub(super) written: Option<PlanRecord>,
@@ -58,7 +61,7 @@ pub(super) struct PlanState {
     not_before: Option<Instant>,
 }
 
-/// What a plan is made of.
+/// Inputs of a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PlanInputs {
     pub(super) head: Box<str>,
@@ -130,7 +133,10 @@ mod tests {
         };
         let own = || request(1, "a", false, &[]);
         assert_eq!(allowed(vec![own(), request(2, "b", true, &[])], Some("plan")), [(1, true), (2, false)]);
-        assert_eq!(allowed(vec![request(2, "b", true, &["plan"]), own()], Some("plan")), [(2, true), (1, true)]);
+        assert_eq!(
+            allowed(vec![request(2, "b", true, &["plan"]), own()], Some("plan")),
+            [(2, true), (1, true)]
+        );
         assert_eq!(allowed(vec![request(2, "c", true, &["plan"])], Some("plan")), [(2, false)]);
         // One that was closed in between is new.
         assert_eq!(allowed(vec![], Some("plan")), []);
@@ -142,7 +148,8 @@ mod tests {
 
     #[test]
     fn a_plan_is_made_once_for_its_inputs() {
-        let inputs = |head: &str, base: &str| PlanInputs { head: head.into(), base: base.into(), is_allowed: true };
+        let inputs =
+            |head: &str, base: &str| PlanInputs { head: head.into(), base: base.into(), is_allowed: true };
         let (mut plan, now) = (PlanState::default(), clock::now());
         assert!(plan.is_due(&inputs("a", "b"), now));
         plan.is_done(inputs("a", "b"));

@@ -32,6 +32,8 @@ pub(super) async fn keep_repository(
     let (mut state, mut pacing) = (RepositoryState::default(), Pacing::default());
     let center = &context.reporting.notifications;
     let mut has_succeeded = false;
+    // The status is that of a new spec.
+    center.note_trouble(&trouble_key(&key), false);
     loop {
         context.cluster.terms().wait_until_leading().await;
         let Some(notifier) = center.current(&key.notifier) else { return };
@@ -52,7 +54,12 @@ pub(super) async fn keep_repository(
                 tracing::debug!(notifier = &*key.notifier, repository, %error, "a visit has failed");
                 if next.is_reported && center.note_trouble(&trouble_key(&key), true) {
                     let problem = error.to_string();
-                    tracing::warn!(notifier = &*key.notifier, repository, problem, "no plans of pull requests");
+                    tracing::warn!(
+                        notifier = &*key.notifier,
+                        repository,
+                        problem,
+                        "no plans of pull requests"
+                    );
                     report(&context, &notifier, NotifierState::DeliveryFailed(problem)).await;
                 }
             }

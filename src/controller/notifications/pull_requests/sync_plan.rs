@@ -18,10 +18,11 @@ use super::Turns;
 use super::host_client::{HostClient, VisitError};
 use super::plan_target::PlanTarget;
 use super::plan_writer::{PlanDraft, find_comment, write_plan};
-use super::repository_state::{ChangedFiles, OpenState, PlanInputs, RepositoryState};
+use super::repository_state::{ChangedFiles, KnownReads, OpenState, PlanInputs, RepositoryState};
 use crate::api::{PullRequestOptions, Scope, SyncName};
 use crate::clock;
 use crate::controller::spec::ValidatedSpec;
+use crate::desired::DesiredSet;
 use crate::notifications::Service;
 use crate::notifications::pull_requests::{CheckState, PullRequestHost, changed_files, touches};
 use crate::report::ReconcileError;
@@ -102,7 +103,8 @@ pub(super) async fn plan_sync<'a>(
         rendered_base: None,
     };
     let RepositoryState { open, reads, user, .. } = state;
-    let branch = |open: &&mut OpenState| *planner.base.name == *format!("refs/heads/{}", open.request.base_branch);
+    let branch =
+        |open: &&mut OpenState| *planner.base.name == *format!("refs/heads/{}", open.request.base_branch);
     let concerned: Vec<&mut OpenState> = open.iter_mut().filter(branch).take(MAX_PLANS).collect();
     for open in concerned {
         let head = open.request.head.clone();
@@ -126,14 +128,12 @@ pub(super) async fn plan_sync<'a>(
     Ok(())
 }
 
-type Reads = std::collections::BTreeMap<SyncName, (Box<str>, Vec<Box<str>>)>;
-
 impl SyncPlanner<'_> {
     /// Plans one pull request, if it touches the Sync and may be planned.
     async fn plan_one(
         &mut self,
         open: &mut OpenState,
-        reads: &mut Reads,
+        reads: &mut KnownReads,
         user: &mut Option<Box<str>>,
         base_key: &str,
     ) -> Result<(), PlanError> {
@@ -156,7 +156,8 @@ impl SyncPlanner<'_> {
         user: &mut Option<Box<str>>,
     ) -> Result<bool, VisitError> {
         let (number, head) = (open.request.number, open.request.head.clone());
-        let Some(plan) = open.plans.get_mut(self.name).filter(|plan| open.has_label && plan.comment.is_none())
+        let Some(plan) =
+            open.plans.get_mut(self.name).filter(|plan| open.has_label && plan.comment.is_none())
         else {
             return Ok(false);
         };
@@ -174,7 +175,7 @@ impl SyncPlanner<'_> {
     async fn is_touched(
         &mut self,
         open: &mut OpenState,
-        reads: &mut Reads,
+        reads: &mut KnownReads,
         base_key: &str,
     ) -> Result<bool, PlanError> {
         let head = open.request.head.clone();
@@ -183,7 +184,8 @@ impl SyncPlanner<'_> {
             open.files = Some((head, read));
         }
         let Some((_, Some(changed))) = &open.files else { return Ok(true) };
-        if touches(changed, &[self.valid_spec.path.as_str().into()]) {
+        let own: [Box<str>; 1] = [self.valid_spec.path.as_str().into()];
+        if touches(changed, &own) {
             return Ok(true);
         }
         if reads.get(self.name).is_none_or(|(of, _)| **of != *base_key) {
@@ -192,8 +194,9 @@ impl SyncPlanner<'_> {
                 self.base().await?.ids.keys().cloned().collect()
             };
             // Those below the path are known by it.
-            let read = read.into_iter().filter(|read| !touches(&[read.clone()], &[self.valid_spec.path.as_str().into()]));
-            reads.insert(self.name.clone(), (base_key.into(), read.collect()));
+            let is_outside = |read: &Box<str>| !touches(std::slice::from_ref(read), &own);
+            let read = read.into_iter().filter(is_outside).collect();
+            reads.insert(self.name.clone(), (base_key.into(), read));
         }
         Ok(reads.get(self.name).is_some_and(|(_, read)| touches(changed, read)))
     }
@@ -201,7 +204,8 @@ impl SyncPlanner<'_> {
     async fn changed_files(&self, number: u64) -> Result<ChangedFiles, VisitError> {
         let mut changed = Vec::new();
         for page in 1..=MAX_FILE_PAGES {
-            let answer = self.client.read("the changed files", self.client.host().list_files(number, page)).await?;
+            let answer =
+                self.client.read("the changed files", self.client.host().list_files(number, page)).await?;
             changed.extend(changed_files(self.service, &answer));
             if answer.as_array().is_none_or(|items| items.len() < PullRequestHost::PAGE) {
                 return Ok(Some(changed));
@@ -274,11 +278,7 @@ impl SyncPlanner<'_> {
     }
 
     /// Reads the part of the cluster that a plan may show.
-    async fn live_view(
-        &self,
-        base: &crate::desired::DesiredSet,
-        head: &crate::desired::DesiredSet,
-    ) -> Result<LiveView, PlanError> {
+    async fn live_view(&self, base: &DesiredSet, head: &DesiredSet) -> Result<LiveView, PlanError> {
         let scope = self.target.sync.pointer("/status/scope").cloned().unwrap_or_default();
         let scope: Scope = serde_json::from_value(scope).unwrap_or_default();
         let kinds: BTreeSet<_> = watches_of_scope(&scope).kinds.into_iter().collect();

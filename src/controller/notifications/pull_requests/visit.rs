@@ -24,6 +24,9 @@ pub(super) async fn visit(
     let Some(options) = notifier.pull_requests() else { return Ok(()) };
     let client = HostClient::new(context, notifier, key).await?;
     refresh_list(&client, notifier, state, options.label.as_deref()).await?;
+    if state.open.is_empty() {
+        return Ok(());
+    }
     let center = &context.reporting.notifications;
     let notifiers = center.notifiers().unwrap_or_default();
     let targets = center.pull_requests.assigned(&notifiers).remove(key).unwrap_or_default();
