@@ -77,9 +77,10 @@ pub fn changed_files(service: Service, answer: &Value) -> Vec<Box<str>> {
         _ => ["filename", "previous_filename"],
     };
     let mut paths: Vec<Box<str>> = items(answer)
-        .flat_map(|item| keys.map(|key| item[key].as_str().map(Box::from)))
+        .flat_map(|item| keys.map(|key| item[key].as_str()))
         .flatten()
-        .filter(|path: &Box<str>| !path.is_empty())
+        .filter(|path| !path.is_empty())
+        .map(Box::from)
         .collect();
     paths.dedup();
     paths

@@ -95,6 +95,14 @@ impl PullRequestCenter {
         });
     }
 
+    /// Returns the calls for these repositories, and forgets the others.
+    fn calls_of(&self, wanted: BTreeSet<Arc<RepositoryKey>>) -> Vec<(Arc<RepositoryKey>, Arc<Notify>)> {
+        let mut called = lock(&self.called);
+        called.retain(|key, _| wanted.contains(key));
+        let call = |key: Arc<RepositoryKey>| (key.clone(), called.entry(key).or_default().clone());
+        wanted.into_iter().map(call).collect()
+    }
+
     /// Returns the Syncs of each repository. A Sync has plans by one Notifier, the first by name.
     fn assigned(
         &self,
@@ -145,16 +153,12 @@ pub(super) async fn keep_pull_requests(context: &Arc<Context>) {
         let wanted: BTreeSet<_> =
             center.pull_requests.assigned(&notifiers).into_keys().map(Arc::new).collect();
         tasks.retain(|key, _| wanted.contains(key));
-        let mut called = lock(&center.pull_requests.called);
-        called.retain(|key, _| wanted.contains(key));
-        for key in wanted {
-            let call = called.entry(key.clone()).or_default().clone();
+        for (key, call) in center.pull_requests.calls_of(wanted) {
             tasks.entry(key.clone()).or_insert_with(|| {
                 let keeping = keep_repository(context.clone(), key, call, turns.clone());
                 RunningTask(tokio::spawn(keeping).abort_handle())
             });
         }
-        drop(called);
         tokio::select! {
             changed = known.changed() => if changed.is_err() { return std::future::pending().await },
             () = center.pull_requests.changed.notified() => {}

@@ -194,8 +194,7 @@ impl SyncPlanner<'_> {
                 self.base().await?.ids.keys().cloned().collect()
             };
             // Those below the path are known by it.
-            let is_outside = |read: &Box<str>| !touches(std::slice::from_ref(read), &own);
-            let read = read.into_iter().filter(is_outside).collect();
+            let read = read.into_iter().filter(|read| !touches(std::slice::from_ref(read), &own)).collect();
             reads.insert(self.name.clone(), (base_key.into(), read));
         }
         Ok(reads.get(self.name).is_some_and(|(_, read)| touches(changed, read)))
