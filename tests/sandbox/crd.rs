@@ -340,6 +340,12 @@ fn full_status() -> SyncStatus {
             healthy: true,
             failed: "ApplyFailed main@1".to_owned(),
             degraded: "main@1".to_owned(),
+            applied: "main@1".to_owned(),
+            prune: "0123".to_owned(),
+            approval: "4567".to_owned(),
+            chosen: "main@1".to_owned(),
+            rejected: "main@2".to_owned(),
+            repairs: Some(api::AnnouncedRepairs { revision: "main@1".to_owned(), objects: 4 }),
         }),
     }
 }
