@@ -9,8 +9,8 @@ use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 
 use super::super::Context;
-use super::{FirstList, KnownNotifiers};
 use super::notifier_status::{NotifierState, report_state};
+use super::{FirstList, KnownNotifiers};
 use crate::api::{Notifier, notifier_definition};
 use crate::cluster::{CrdInstallResult, NotifierRequests, NotifierWatchEvent, install_crd};
 use crate::notifications::CompiledNotifier;

@@ -180,10 +180,14 @@ fn pending(recorder: &StatusRecorder) -> Option<Duration> {
     let unread = state.unread.map(|until| until.saturating_duration_since(clock::now()));
     let is_pending = state.report.is_none() || state.pending.or(state.asked).is_some();
     let queued = state.queue.due(clock::now()).map(|due| due.max(CROWDED));
-    unread
-        .filter(|left| !left.is_zero())
-        .or(is_pending.then_some(MAX_DELAY))
-        .or([queued, offered_again(&state), owed_after(recorder, &state)].into_iter().flatten().min())
+    unread.filter(|left| !left.is_zero()).or(is_pending.then_some(MAX_DELAY)).or([
+        queued,
+        offered_again(&state),
+        owed_after(recorder, &state),
+    ]
+    .into_iter()
+    .flatten()
+    .min())
 }
 
 /// Completes the tasks that wait for recorded data, once the status has it.
