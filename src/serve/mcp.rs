@@ -237,7 +237,7 @@ mod tests {
                 let (status, body) =
                     send(&router, Some(SignInWay::Token), (Method::POST, &[], message)).await;
                 let body = body.replace(&format!("\"{}\"", env!("CARGO_PKG_VERSION")), "\"VERSION\"");
-                whole += &format!("< {status} {body}\n");
+                whole += &format!("{}\n", format!("< {status} {body}").trim_end());
             }
         }
         if std::env::var_os("MOORLINE_WRITE_DOCS").is_some_and(|value| value == "1") {
