@@ -35,8 +35,8 @@ pub(crate) fn without_markup(text: &str) -> String {
 }
 
 fn names_everybody(text: &str) -> bool {
-    let begins = |word: &&str| text.get(..word.len()).is_some_and(|it| it.eq_ignore_ascii_case(word));
-    EVERYBODY.iter().any(|word| begins(&word))
+    let begins = |word: &str| text.get(..word.len()).is_some_and(|it| it.eq_ignore_ascii_case(word));
+    EVERYBODY.iter().any(|word| begins(word))
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! Throttles notifications, and tells the end of what a throttle left out.
 //!
 //! In: a Notifier, its records, and the state of the Sync.
-//! Out: a yes or no, and what is owed. A throttle may leave out that a Sync fails again after it has
-//! recovered, or its recovery. The last notification then says the opposite of what is true; once
-//! the throttle ends, the truth is sent.
+//! Out: a yes or no, and what is owed. A throttle may leave out that a Sync fails again after it
+//! has recovered, or its recovery. The last notification is then false; once the throttle ends, the
+//! truth is sent.
 
 use std::sync::Arc;
 use std::time::Duration;

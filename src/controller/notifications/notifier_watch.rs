@@ -53,8 +53,8 @@ pub(super) async fn keep_notifiers(context: &Arc<Context>) {
             }
             NotifierWatchEvent::Broken(failure) => {
                 tracing::debug!(%failure, "Notifiers cannot be watched");
-                // Without the kind or the right there is nothing to judge later. Records are kept: a
-                // server that has just started answers like this for a moment.
+                // Without the kind or the right there is nothing to judge later. Records are
+                // kept: a server that has just started answers like this for a moment.
                 if matches!(failure.code(), Some(403 | 404)) {
                     known.send_if_modified(|known| {
                         let is_awaited = known.list == FirstList::Awaited;
