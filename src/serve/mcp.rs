@@ -53,9 +53,8 @@ pub(super) async fn answer(caller: Option<McpCaller<'_>>, head: &Parts, body: Bo
         return refusal;
     }
     let header = |name: &HeaderName| head.headers.get(name).map(|value| value.to_str().unwrap_or_default());
-    if !header(&CONTENT_TYPE)
-        .is_some_and(|kind| kind.split(';').next().is_some_and(|kind| kind.trim() == JSON))
-    {
+    let is_json = |kind: &str| kind.split(';').next().is_some_and(|kind| kind.trim() == JSON);
+    if header(&CONTENT_TYPE).is_none_or(|kind| !is_json(kind)) {
         return plain(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Send application/json.\n");
     }
     if header(&VERSION).is_some_and(|version| !PROTOCOLS.contains(&version)) {

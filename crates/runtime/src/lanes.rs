@@ -267,7 +267,12 @@ mod tests {
             let running = tokio::spawn(async move { run_lanes(&work, offered).await });
             let name = |at: usize| format!("hung-{}", at % hung);
             (0..hung * 10).map(name).for_each(|name| send.try_send(name).unwrap());
+            // Before anything is known, each of them holds one place.
+            send.try_send("good".to_owned()).unwrap();
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            assert_eq!(receivers.told.lock().unwrap().len(), usize::from(hung < MAX_REQUESTS), "{hung} hang");
             tokio::time::sleep(Duration::from_secs(60)).await;
+            receivers.told.lock().unwrap().clear();
             let began = now();
             (0..100).for_each(|_| send.try_send("good".to_owned()).unwrap());
             tokio::time::sleep(Duration::from_secs(first_within)).await;
@@ -276,7 +281,8 @@ mod tests {
             let last = told.last().unwrap().saturating_duration_since(began);
             assert!(last < Duration::from_secs(first_within), "{hung} hang: {last:?}");
             let most = receivers.running.lock().unwrap().1;
-            assert!(most <= MAX_REQUESTS + MAX_SLOW_REQUESTS, "{most} requests at a time");
+            // Of the 512 threads that tokio has for work that blocks.
+            assert!(most <= 80, "{most} requests at a time");
             running.abort();
         }
     }

@@ -84,15 +84,11 @@ impl NotificationCenter {
         self.known.borrow().list
     }
 
-    /// Waits for the end of the first list, if it is awaited; without end otherwise.
+    /// Waits for the end of the first list.
     pub(crate) async fn list_arrives(&self) {
-        if self.first_list() == FirstList::Awaited {
-            let mut known = self.known.subscribe();
-            if known.wait_for(|known| known.list != FirstList::Awaited).await.is_ok() {
-                return;
-            }
-        }
-        std::future::pending().await
+        let mut known = self.known.subscribe();
+        // The sender lives as long as this.
+        let _ = known.wait_for(|known| known.list != FirstList::Awaited).await;
     }
 
     /// Returns the Notifiers; none while they are not known.

@@ -32,6 +32,8 @@ pub(super) struct Notifications {
     /// The known state before the first status that was written while Notifiers were not known. It
     /// is for a Sync whose status has none.
     base: Option<AnnouncedState>,
+    /// True if the last status was made while Notifiers were awaited: their list changes it.
+    is_late: bool,
 }
 
 impl Notifications {
@@ -62,6 +64,7 @@ pub(crate) fn set_subject(recorder: &StatusRecorder, sync: &Value) {
 /// Adds what is to be sent to the next status, and marks what was sent.
 pub(super) fn announce(recorder: &StatusRecorder, state: &mut StatusState, next: &mut SyncStatus) {
     let center = &recorder.0.reporting.notifications;
+    state.notifications.is_late = center.first_list() == FirstList::Awaited;
     let has_any = !next.notifications.is_empty() || next.announced.is_some();
     // The metadata of a Sync that was created again are known before its status is.
     if state.uid.is_empty() || state.notifications.subject.uid != state.uid {
@@ -95,6 +98,17 @@ pub(super) fn announce(recorder: &StatusRecorder, state: &mut StatusState, next:
     if dropped > 0 {
         recorder.0.reporting.metrics.notifications("dropped", dropped as u64);
     }
+}
+
+/// Waits for the first list of Notifiers, if the last status was made without it; without end
+/// otherwise.
+pub(super) async fn late_list(recorder: &StatusRecorder) {
+    if !recorder.lock().notifications.is_late {
+        return std::future::pending().await;
+    }
+    recorder.0.reporting.notifications.list_arrives().await;
+    // The status is made again, once.
+    recorder.lock().notifications.is_late = false;
 }
 
 /// Forgets what the written status has.

@@ -9,7 +9,7 @@ use super::change_summary::applied_note;
 use super::event_queue::Note;
 use super::events::{event, transition};
 use super::log_lines::{LogSubject, Tone};
-use super::notifications::{forget_written, offer_waiting, offered_again, owed_after};
+use super::notifications::{forget_written, late_list, offer_waiting, offered_again, owed_after};
 use super::{MAX_DELAY, StatusRecorder};
 use crate::api::{Reason, SyncStatus};
 use crate::clock;
@@ -90,7 +90,7 @@ async fn changed(recorder: &StatusRecorder) {
     tokio::select! {
         biased;
         () = recorder.0.changed.notified() => {}
-        () = recorder.0.reporting.notifications.list_arrives() => {}
+        () = late_list(recorder) => {}
     }
 }
 
