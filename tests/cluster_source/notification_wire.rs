@@ -160,7 +160,8 @@ pub(crate) fn assert_wire(heard: &[Request], facts: &WireFacts<'_>) {
             .collect();
         let mut found: Vec<_> =
             request.headers.iter().filter(|(name, _)| !OF_HTTP.contains(&&**name)).cloned().collect();
-        (expect.sort(), found.sort());
+        expect.sort();
+        found.sort();
         assert_eq!(found, expect, "{notifier}");
         assert_eq!(request.header("content-length"), Some(&*body.len().to_string()), "{notifier}");
     }
