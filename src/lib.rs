@@ -21,6 +21,7 @@ pub mod cli;
 pub mod controller;
 pub mod decryption;
 pub mod helm;
+pub mod mcp;
 pub mod report;
 pub mod serve;
 pub mod settings_watch;

@@ -16,6 +16,7 @@ pub mod live_tree;
 mod missing_object;
 mod problems;
 pub mod pull_request;
+mod status_words;
 #[cfg(test)]
 mod tests;
 
@@ -43,6 +44,7 @@ pub use inputs::{
 };
 pub use problems::count_unlisted;
 use problems::{bounded, contested, object_problems, problems};
+pub use status_words::{ready, waiting};
 
 /// The most problems that a status lists.
 const MAX_PROBLEMS: usize = 10;

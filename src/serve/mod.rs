@@ -13,6 +13,7 @@ mod live_views;
 mod local_door;
 mod log_stream;
 pub mod login;
+mod mcp;
 pub mod page;
 mod probes;
 pub mod rights;

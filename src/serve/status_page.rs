@@ -30,6 +30,7 @@ use super::actions;
 use super::live_requests::LiveRequest;
 use super::live_views::{LivePages, LiveVisit};
 use super::login::{Admission, PageTls, SignIn};
+use super::mcp;
 use super::page::{self, LiveRead, PageRequest, ReadObject, Route};
 use super::rights::{ConsoleAccess, StreamRights};
 use crate::api::SyncName;
@@ -168,6 +169,10 @@ impl StatusPage {
                 return plain(StatusCode::SERVICE_UNAVAILABLE, "Nobody can ask for your rights here.\n");
             }
         };
+        if path == mcp::PATH {
+            let caller = signed_in.map(|who| person::agent(self, who));
+            return mcp::answer(caller, &head, body).await;
+        }
         if let Some((sync, kind)) = actions::action_path(path).filter(|_| *method == Method::POST) {
             let Some(who) = signed_in else {
                 return plain(StatusCode::FORBIDDEN, "Nobody is signed in: this page is read-only.\n");

@@ -14,6 +14,7 @@ mod kustomizations;
 mod kustomize_options;
 mod lfs;
 mod mounts;
+mod notification_wire;
 mod notifications;
 mod pull_requests;
 mod registry_mirrors;

@@ -1,18 +1,21 @@
-//! Notifiers: a commit gets its status, other commits get none, and a killed daemon loses nothing.
+//! Notifiers: every service hears a commit as its documentation has it, a commit gets its status,
+//! other commits get none, and neither a killed daemon nor a late list of Notifiers loses anything.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 
+use super::notification_wire::{OTHERS, WireFacts, assert_wire};
 use moorline_test_support::daemon::until;
+use moorline_test_support::fault_proxy::Fate;
 use moorline_test_support::git_server::{Reply, Request};
 use moorline_test_support::rest::send_request;
 use moorline_test_support::scene::{Scene, config_map};
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
-/// A loopback fake of each service: answers all requests below /api and /hook, and keeps them.
+/// A loopback fake of each service: answers all requests that are none of Git, and keeps them.
 #[derive(Clone, Default)]
 struct Services {
     heard: Arc<Mutex<Vec<Request>>>,
@@ -22,7 +25,7 @@ struct Services {
 
 impl Services {
     fn answer(&self, request: &Request) -> Reply {
-        if !request.path.starts_with("/api/") && !request.path.starts_with("/hook") {
+        if request.path.contains(".git/") {
             return Reply::Git;
         }
         if request.path.starts_with("/hook") && *self.is_silent.lock().unwrap() {
@@ -35,7 +38,7 @@ impl Services {
     /// The statuses, as path, state and context.
     fn statuses(&self) -> Vec<(String, String, String)> {
         let heard = self.heard.lock().unwrap();
-        let statuses = heard.iter().filter(|request| request.path.starts_with("/api/"));
+        let statuses = heard.iter().filter(|request| request.path.starts_with("/api/v1/"));
         statuses
             .map(|request| {
                 let body: Value = serde_json::from_slice(&request.body).unwrap();
@@ -85,11 +88,13 @@ async fn set_up(scene: &Scene, services: &Services) {
     create(scene, "/api/v1/namespaces/NS/secrets/services", secret).await;
     let base = format!("http://127.0.0.1:{}", scene.git.port);
     let target = |path: &str| json!({"url": format!("{base}{path}"), "secretRef": {"name": "services"}});
-    for (name, spec) in [
+    let others = OTHERS.map(|(name, path)| (name, json!({name: target(path), "transitions": ["Applied"]})));
+    for (name, spec) in others.into_iter().chain([
         ("status", json!({"gitea": target("/api/v1"), "transitions": ["Applied", "Healthy"]})),
         ("hook", json!({"webhook": target("/hook"), "transitions": ["Applied", "Failed", "Recovered"]})),
         ("broken", json!({"webhook": target("/hook"), "transitions": ["Applied"], "filter": "sync.name =="})),
-    ] {
+    ]) {
+        let name = name.to_lowercase();
         let notifier = json!({
             "apiVersion": "moorline.dev/v1alpha1", "kind": "Notifier", "metadata": {"name": name}, "spec": spec,
         });
@@ -115,18 +120,29 @@ async fn a_commit_gets_its_status_and_a_killed_daemon_loses_nothing() {
     // The same repository, in a group.
     std::os::unix::fs::symlink(".", scene.root.path().join("team")).unwrap();
     let map = |value: &str| ("app/a.json".to_owned(), config_map("a", value));
-    let first = scene.push(&[map("1")]);
+    scene.push(&[map("1")]);
+    // The author is a stranger.
+    scene.work.git(&["commit", "-q", "--amend", "-m", "Sell \"more\" <@all> [now](https://evil.example)"]);
+    scene.work.git(&["push", "-q", "-f", "origin", "HEAD"]);
+    let first = scene.work.git(&["rev-parse", "HEAD"]);
     let arguments = ["--leader-election=false", "--cluster-name", "lab"];
     let daemon = scene.daemon_with(&arguments);
     let url = scene.git.url("team/repository.git");
     scene.sync("shop", json!({"path": "app", "source": {"git": {"url": url}}})).await;
-    scene.until_ready("shop", &first).await;
+    let sync = scene.until_ready("shop", &first).await;
     until("the commit has its status", async || (services.statuses().len() >= 2).then_some(())).await;
     let path = |commit: &str| format!("/api/v1/repos/team/repository/statuses/{commit}");
     let context = format!("moorline/lab/{}/shop", scene.namespace);
     let expect = |commit: &str, state: &str| (path(commit), state.to_owned(), context.clone());
     assert_eq!(services.statuses(), [expect(&first, "pending"), expect(&first, "success")]);
-    until_records(&scene, "Sent", 2).await;
+    until_records(&scene, "Sent", 2 + OTHERS.len()).await;
+    let facts = WireFacts {
+        namespace: &scene.namespace,
+        uid: sync.metadata.uid.as_deref().unwrap(),
+        commit: &first,
+        records: &scene.status("shop", "/notifications").await,
+    };
+    assert_wire(&services.heard.lock().unwrap(), &facts);
 
     // A commit elsewhere is not sent.
     let elsewhere = scene.push(&[("other/b.json".to_owned(), config_map("b", "1"))]);
@@ -143,12 +159,26 @@ async fn a_commit_gets_its_status_and_a_killed_daemon_loses_nothing() {
     daemon.signal("KILL");
     drop(daemon);
     *services.is_silent.lock().unwrap() = false;
-    let _daemon = scene.daemon_with(&arguments);
+    let daemon = scene.daemon_with(&arguments);
     until("it is told", async || (services.ids().len() == 2).then_some(())).await;
     until_records(&scene, "Waiting", 0).await;
     let ids = services.ids();
     assert!(ids.values().all(|(transition, times)| transition == "Applied" && *times == 1), "{ids:?}");
     assert_eq!(services.statuses().len(), 4, "what was told is not repeated");
+
+    // The list of Notifiers does not come: no status waits for it, and nothing is lost.
+    drop(daemon);
+    scene.proxy.rule(|one| match one.path.ends_with("/notifiers") {
+        true => Fate::Answer(500, None),
+        false => Fate::Pass,
+    });
+    let third = scene.push(&[map("3")]);
+    let _daemon = scene.daemon_with(&arguments);
+    scene.until_ready("shop", &third).await;
+    assert_eq!((services.statuses().len(), services.ids().len()), (4, 2), "nobody is known yet");
+    scene.proxy.heal();
+    until("it is told", async || (services.statuses().len() == 6 && services.ids().len() == 3).then_some(()))
+        .await;
     until("the broken Notifier says why", async || {
         let path = format!("/apis/moorline.dev/v1alpha1/namespaces/{}/notifiers/broken", scene.namespace);
         let found = send_request(&scene.admin, "GET", &path, json!(null)).await.ok()?;

@@ -334,13 +334,24 @@ fn full_status() -> SyncStatus {
             plan: vec!["create ConfigMap shop/a".to_owned()],
         }],
         notifications: vec![notification(time())],
-        announced: Some(api::AnnouncedState {
-            revision: "main@1".to_owned(),
-            digest: "v1:0".to_owned(),
-            healthy: true,
-            failed: "ApplyFailed main@1".to_owned(),
-            degraded: "main@1".to_owned(),
-        }),
+        announced: Some(announced()),
+    }
+}
+
+/// The state that Notifiers know, in which every field says something.
+fn announced() -> api::AnnouncedState {
+    api::AnnouncedState {
+        revision: "main@1".to_owned(),
+        digest: "v1:0".to_owned(),
+        healthy: true,
+        failed: "ApplyFailed main@1".to_owned(),
+        degraded: "main@1".to_owned(),
+        applied: "main@1".to_owned(),
+        prune: "0123".to_owned(),
+        approval: "4567".to_owned(),
+        chosen: "main@1".to_owned(),
+        rejected: "main@2".to_owned(),
+        repairs: Some(api::AnnouncedRepairs { revision: "main@1".to_owned(), objects: 4 }),
     }
 }
 

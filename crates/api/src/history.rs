@@ -52,12 +52,12 @@ pub struct HistoryEntry {
     /// Details, if any.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
-    /// How many objects were changed for this revision. Repairs are added with the next status that is written.
+    /// The numbers of objects that were changed for this revision. Repairs are added with the next status that is written.
     #[serde(default, skip_serializing_if = "ChangeCounts::is_empty")]
     pub changes: ChangeCounts,
 }
 
-/// How many objects were changed.
+/// The numbers of objects that were changed.
 #[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct ChangeCounts {

@@ -104,7 +104,7 @@ pub use kustomize::{AnnotationText, KustomizeImage, KustomizePatch, KustomizeSpe
 pub use moves::{MOVES_TO_ANNOTATION, parse_moves_to};
 #[cfg(feature = "crd")]
 pub use notification::{
-    AnnouncedState, NotificationRecord, NotificationState, Transition, TransitionDetails,
+    AnnouncedRepairs, AnnouncedState, NotificationRecord, NotificationState, Transition, TransitionDetails,
 };
 #[cfg(feature = "crd")]
 pub use notifier::{

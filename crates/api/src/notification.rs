@@ -28,6 +28,8 @@ pub enum Transition {
     DriftRepaired,
     /// A deletion waits for approval.
     PruneHeld,
+    /// A revision waits for approval.
+    ApprovalRequired,
     /// An older revision is applied again.
     RolledBack,
     /// The Sync is well after it was Degraded or Failed.
@@ -36,13 +38,14 @@ pub enum Transition {
 
 impl Transition {
     /// Every transition.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Applied,
         Self::Healthy,
         Self::Degraded,
         Self::Failed,
         Self::DriftRepaired,
         Self::PruneHeld,
+        Self::ApprovalRequired,
         Self::RolledBack,
         Self::Recovered,
     ];
@@ -103,7 +106,7 @@ pub struct TransitionDetails {
     /// Details, cut after 500 characters.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
-    /// How many objects were changed for the revision.
+    /// The numbers of objects that were changed for the revision.
     #[serde(default, skip_serializing_if = "ChangeCounts::is_empty")]
     pub changes: ChangeCounts,
     /// The number of objects in Git.
@@ -130,4 +133,31 @@ pub struct AnnouncedState {
     /// Revision of which an object is degraded.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub degraded: String,
+    /// The applied revision, also if it changed nothing.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub applied: String,
+    /// Hash of the deletion that waits for approval.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub prune: String,
+    /// Hash of the revision that waits for approval.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub approval: String,
+    /// The revision that a person chose.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub chosen: String,
+    /// The revision that was rolled back.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub rejected: String,
+    /// The last repairs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repairs: Option<AnnouncedRepairs>,
+}
+
+/// The repairs of a revision that Notifiers know.
+#[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Default, PartialEq, Eq)]
+pub struct AnnouncedRepairs {
+    /// The revision.
+    pub revision: String,
+    /// The number of objects that were repaired at it.
+    pub objects: i64,
 }

@@ -107,7 +107,7 @@ pub struct NotifierSpec {
     pub syncs: Option<SyncSelector>,
 
     /// The transitions that are sent.
-    #[schemars(length(min = 1, max = 8))]
+    #[schemars(length(min = 1, max = 9))]
     pub transitions: Vec<Transition>,
 
     /// An expression in CEL that is true for the transitions to send, such as `sync.labels.tier == 'prod'`. Its variables are sync,

@@ -235,7 +235,7 @@ pub struct PrunePolicy {
     pub protect: Vec<String>,
 }
 
-/// How many objects may be deleted at once without approval: a deletion waits when it exceeds every number given.
+/// The number of objects that may be deleted at once without approval: a deletion waits when it exceeds every limit given.
 #[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Default, PartialEq)]
 pub struct PruneBudget {
     /// Maximum number of objects.

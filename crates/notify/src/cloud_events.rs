@@ -27,6 +27,7 @@ fn event_type(record: &NotificationRecord) -> String {
         Transition::Failed => "failed",
         Transition::DriftRepaired => "driftrepaired",
         Transition::PruneHeld => "pruneheld",
+        Transition::ApprovalRequired => "approvalrequired",
         Transition::Recovered => "recovered",
     };
     format!("dev.moorline.sync.{word}")

@@ -76,7 +76,7 @@ fn state(notifier: &CompiledNotifier, transition: Transition) -> Option<CommitSt
         // An applied revision waits for its health, if that is sent, too.
         Transition::Applied if notifier.is_on(Transition::Healthy) => Some(CommitState::Pending),
         Transition::Applied | Transition::Healthy | Transition::Recovered => Some(CommitState::Success),
-        Transition::PruneHeld => Some(CommitState::Pending),
+        Transition::PruneHeld | Transition::ApprovalRequired => Some(CommitState::Pending),
         Transition::Degraded | Transition::Failed | Transition::RolledBack => Some(CommitState::Failure),
         // The commit is as good as before.
         Transition::DriftRepaired => None,

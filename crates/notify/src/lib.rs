@@ -19,6 +19,7 @@ mod commit_status;
 mod gitea;
 mod github;
 mod gitlab;
+mod markup;
 pub mod pull_requests;
 mod records;
 mod repository;
@@ -29,6 +30,7 @@ mod slack;
 mod subject;
 mod teams;
 mod text;
+mod throttle;
 mod transitions;
 mod webhook;
 
@@ -38,3 +40,5 @@ pub use request::{RequestError, ServiceSecret, build_request, needed_host, read_
 pub use retry::{AttemptResult, NextAttempt, decide_retry};
 pub use selection::{CompiledNotifier, Service};
 pub use subject::Subject;
+pub use throttle::owed_in;
+pub use transitions::known_before;

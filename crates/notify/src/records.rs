@@ -10,12 +10,13 @@
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use moorline_api::{NotificationRecord, NotificationState, SyncStatus, Transition, TransitionDetails};
+use moorline_api::{NotificationRecord, NotificationState, SyncStatus, TransitionDetails};
 use sha2::{Digest, Sha256};
 
 use crate::commit_status::sets_status;
 use crate::selection::CompiledNotifier;
 use crate::subject::Subject;
+use crate::throttle::{is_recent, is_throttled, owed};
 use crate::transitions::{Occurrence, detect};
 
 /// Maximum number of records of one Notifier that wait; beyond it the oldest is given up.
@@ -53,7 +54,6 @@ pub fn advance(
         return 0;
     }
     let (announced, occurrences) = detect(prev, next);
-    next.announced = Some(announced);
     let mut records = prev.notifications.clone();
     for record in &mut records {
         let is_it = |told: &&DeliveryResult| *told.id == *record.id && *told.notifier == *record.notifier;
@@ -64,15 +64,20 @@ pub fn advance(
         }
     }
     for (occurrence, notifier) in occurrences.iter().flat_map(|it| own.iter().map(move |own| (it, own))) {
-        let is_wanted = notifier.is_on(occurrence.transition)
-            && (!notifier.service.is_commit_status() || sets_status(notifier, occurrence))
-            && !is_throttled(notifier, occurrence.transition, &records, now)
-            && notifier.passes(subject, occurrence.transition, &occurrence.details);
+        let is_wanted = !is_throttled(notifier, occurrence.transition, &records, now)
+            && wants(notifier, subject, occurrence);
         if is_wanted {
             let record = new_record(subject, notifier, occurrence, (&records, now));
             records.push(record);
         }
     }
+    for notifier in &own {
+        let owed = owed(notifier, subject, (&announced, next), &records);
+        let owed = owed.filter(|owed| !is_throttled(notifier, owed.transition, &records, now));
+        let record = owed.map(|owed| new_record(subject, notifier, &owed, (&records, now)));
+        records.extend(record);
+    }
+    next.announced = Some(announced);
     let dropped: usize = own.iter().map(|notifier| bound(notifier, &mut records, now)).sum();
     records.retain(|record| own.iter().any(|notifier| notifier.key() == record.notifier));
     let surplus = records.len().saturating_sub(MAX_RECORDS);
@@ -96,6 +101,13 @@ fn drop_surplus(records: &mut Vec<NotificationRecord>, surplus: usize) -> usize 
 /// Returns the records that are still to be sent, the oldest first.
 pub fn waiting(status: &SyncStatus) -> impl Iterator<Item = &NotificationRecord> {
     status.notifications.iter().filter(|record| record.state == NotificationState::Waiting)
+}
+
+/// True if a Notifier asks for an occurrence, whatever was sent before.
+pub(crate) fn wants(notifier: &CompiledNotifier, subject: &Subject, occurrence: &Occurrence) -> bool {
+    notifier.is_on(occurrence.transition)
+        && (!notifier.service.is_commit_status() || sets_status(notifier, occurrence))
+        && notifier.passes(subject, occurrence.transition, &occurrence.details)
 }
 
 fn new_record(
@@ -134,27 +146,6 @@ fn id(parts: &[&str]) -> String {
         hash.update(part.as_bytes());
     }
     hash.finalize()[..ID_BYTES].iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
-}
-
-/// True if the transition was sent, or is to be sent, within the time of the throttle. One that was
-/// given up does not count.
-fn is_throttled(
-    notifier: &CompiledNotifier,
-    transition: Transition,
-    records: &[NotificationRecord],
-    now: &Time,
-) -> bool {
-    let key = notifier.key();
-    let is_same = |record: &NotificationRecord| {
-        let counts = record.state != NotificationState::GivenUp;
-        counts && record.notifier == key && record.transition == transition
-    };
-    records.iter().any(|record| is_same(record) && is_recent(notifier, record, now))
-}
-
-fn is_recent(notifier: &CompiledNotifier, record: &NotificationRecord, now: &Time) -> bool {
-    let age = now.0.duration_since(record.time.0);
-    notifier.throttle().is_some_and(|throttle| !age.is_negative() && age.unsigned_abs() < throttle)
 }
 
 /// Removes records of a Notifier that nobody needs; returns how many of them waited.

@@ -82,7 +82,7 @@ pub fn build_request(
         Service::Teams => post_json(url, JSON, headers, &teams_body(subject, record, &text)),
         Service::Alertmanager => {
             let url = format!("{}/api/v2/alerts", url.trim_end_matches('/'));
-            post_json(url, JSON, headers, &alerts(subject, record, &text))
+            post_json(url, JSON, headers, &alerts(notifier, subject, record, &text))
         }
         Service::Webhook => {
             let key = secret.hmac.as_ref().ok_or(RequestError::NoKey("hmac"))?;

@@ -4,8 +4,12 @@
 
 use serde_json::{Value, json};
 
-/// Returns the body of a message. The text is shown as it is: it has no links and mentions nobody.
+use crate::markup::without_markup;
+
+/// Returns the body of a message. The text is shown as it is: no link hides its target, and nobody
+/// is mentioned.
 pub(crate) fn slack_body(text: &str) -> Value {
-    let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-    json!({"text": text})
+    let text = without_markup(text).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    // Only Slack reads `mrkdwn`; its text has no Markdown then.
+    json!({"text": text, "mrkdwn": false})
 }

@@ -6,6 +6,7 @@
 use moorline_api::{NotificationRecord, Transition, short_revision};
 use serde_json::{Value, json};
 
+use crate::markup::without_markup;
 use crate::subject::Subject;
 
 /// Returns the body of a message.
@@ -13,7 +14,7 @@ pub(crate) fn teams_body(subject: &Subject, record: &NotificationRecord, text: &
     let color = match record.transition {
         Transition::Applied | Transition::Healthy | Transition::Recovered => "good",
         Transition::Degraded | Transition::Failed | Transition::RolledBack => "attention",
-        Transition::PruneHeld | Transition::DriftRepaired => "warning",
+        Transition::PruneHeld | Transition::ApprovalRequired | Transition::DriftRepaired => "warning",
     };
     let revision = record.details.as_ref().map(|details| short_revision(&details.revision));
     let facts = [
@@ -24,7 +25,8 @@ pub(crate) fn teams_body(subject: &Subject, record: &NotificationRecord, text: &
     let facts: Vec<Value> = facts
         .into_iter()
         .filter(|(_, value)| !value.is_empty())
-        .map(|(title, value)| json!({"title": title, "value": value}))
+        // The values of facts may have Markdown.
+        .map(|(title, value)| json!({"title": title, "value": without_markup(&value)}))
         .collect();
     let card = json!({
         "$schema": "http://adaptivecards.io/schemas/adaptive-card.json",

@@ -27,6 +27,7 @@ pub(crate) fn sentence(transition: Transition, details: &TransitionDetails) -> S
             let what = if revision.is_empty() { "it".to_owned() } else { revision };
             format!("{what} cannot be applied ({}){}", details.reason, more(&details.message))
         }
+        Transition::ApprovalRequired => format!("{revision} waits for approval{}", more(&details.message)),
         Transition::DriftRepaired | Transition::PruneHeld => details.message.clone(),
         Transition::RolledBack => {
             let before = short_revision(&details.previous_revision);

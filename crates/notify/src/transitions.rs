@@ -4,10 +4,13 @@
 //! Out: [`Occurrence`]s, and the state that they know afterwards. Only a revision that changed
 //! objects is Applied and Healthy: a commit elsewhere in the repository says nothing about this
 //! Sync. A failure is sent once, however often its retries report progress in between.
+//!
+//! The next status is compared with the known state. So a status that was written while the
+//! Notifiers were not known hides no transition that lasts.
 
 use moorline_api::{
-    AnnouncedState, ChangeCounts, ChosenRevision, ConditionType, Reason, RevisionHold, Revisions, SyncStatus,
-    Transition, TransitionDetails,
+    AnnouncedRepairs, AnnouncedState, ApprovalSubject, ChangeCounts, ChosenRevision, ConditionType,
+    PendingApproval, Reason, RevisionHold, Revisions, SyncStatus, Transition, TransitionDetails,
 };
 use moorline_core::sanitize::sanitize;
 
@@ -33,19 +36,20 @@ pub(crate) struct Occurrence {
 pub(crate) fn detect(prev: &SyncStatus, next: &SyncStatus) -> (AnnouncedState, Vec<Occurrence>) {
     let mut state = prev.announced.clone().unwrap_or_else(|| known_before(prev));
     let mut found = Vec::new();
-    found.extend(rolled_back(prev, next));
+    found.extend(rolled_back(&mut state, prev, next));
     found.extend(failed(&mut state, next));
     found.extend(applied(&mut state, prev, next));
     found.extend(healthy(&mut state, next));
     found.extend(degraded(&mut state, next));
-    found.extend(prune_held(prev, next));
-    found.extend(drift_repaired(prev, next));
+    found.extend(prune_held(&mut state, next));
+    found.extend(approval_required(&mut state, next));
+    found.extend(drift_repaired(&mut state, prev, next));
     found.extend(recovered(&mut state, next));
     (state, found)
 }
 
 /// Returns the state of a Sync that had no Notifier until now: everything before is known.
-fn known_before(prev: &SyncStatus) -> AnnouncedState {
+pub fn known_before(prev: &SyncStatus) -> AnnouncedState {
     let revision = revisions(prev);
     let applied = revision.applied.clone().unwrap_or_default();
     let rendered = prev.render_digest.clone().filter(|_| revision.attempted == revision.applied);
@@ -54,6 +58,15 @@ fn known_before(prev: &SyncStatus) -> AnnouncedState {
         digest: revision.applied_digest.or(rendered).unwrap_or_default(),
         failed: failure(prev).unwrap_or_default(),
         degraded: if is_degraded(prev) { degraded_at(prev) } else { String::new() },
+        prune: prev.approval.as_ref().map(|waits| waits.hash.clone()).unwrap_or_default(),
+        approval: revision_to_approve(prev).map(|waits| waits.hash.clone()).unwrap_or_default(),
+        chosen: revision.chosen.map(|chosen| chosen.revision).unwrap_or_default(),
+        rejected: revision.rejected.unwrap_or_default(),
+        repairs: prev.history.iter().find(|entry| entry.changes.repaired > 0).map(|entry| AnnouncedRepairs {
+            revision: entry.revision.clone(),
+            objects: repaired_at(prev, &entry.revision),
+        }),
+        applied: applied.clone(),
         revision: applied,
     }
 }
@@ -63,9 +76,9 @@ fn revisions(status: &SyncStatus) -> Revisions {
 }
 
 fn applied(state: &mut AnnouncedState, prev: &SyncStatus, next: &SyncStatus) -> Option<Occurrence> {
-    let (before, now) = (revisions(prev), revisions(next));
+    let now = revisions(next);
     let (applied, digest) = (now.applied?, now.applied_digest.unwrap_or_default());
-    let is_new = before.applied.as_ref() != Some(&applied);
+    let is_new = std::mem::replace(&mut state.applied, applied.clone()) != applied;
     // A set without a recorded digest may be another one.
     let is_other = digest.is_empty() || state.digest != digest;
     if is_new || !digest.is_empty() {
@@ -97,8 +110,14 @@ fn healthy(state: &mut AnnouncedState, next: &SyncStatus) -> Option<Occurrence> 
 }
 
 fn failed(state: &mut AnnouncedState, next: &SyncStatus) -> Option<Occurrence> {
-    let failure = failure(next).filter(|failure| *failure != state.failed)?;
-    let (reason, revision) = failure.split_once(' ').unwrap_or((&failure, ""));
+    state.failed = failure(next).filter(|failure| *failure != state.failed)?;
+    Some(still_failed(state, next))
+}
+
+/// Returns the failure that the known state has.
+pub(crate) fn still_failed(state: &AnnouncedState, next: &SyncStatus) -> Occurrence {
+    let failure = &state.failed;
+    let (reason, revision) = failure.split_once(' ').unwrap_or((failure, ""));
     let message = condition(next, ConditionType::Ready).map(|it| it.message.as_str()).unwrap_or_default();
     let details = TransitionDetails {
         reason: reason.to_owned(),
@@ -106,8 +125,7 @@ fn failed(state: &mut AnnouncedState, next: &SyncStatus) -> Option<Occurrence> {
         previous_revision: revisions(next).applied.unwrap_or_default(),
         ..details(next, revision.to_owned(), Reason::ApplyFailed)
     };
-    state.failed = failure;
-    Some(Occurrence { transition: Transition::Failed, details, repeats: true })
+    Occurrence { transition: Transition::Failed, details, repeats: true }
 }
 
 fn degraded(state: &mut AnnouncedState, next: &SyncStatus) -> Option<Occurrence> {
@@ -115,14 +133,19 @@ fn degraded(state: &mut AnnouncedState, next: &SyncStatus) -> Option<Occurrence>
     if !is_degraded(next) || state.degraded == at {
         return None;
     }
+    state.degraded = at;
+    Some(still_degraded(state, next))
+}
+
+/// Returns that the Sync is degraded, as the known state has it.
+pub(crate) fn still_degraded(state: &AnnouncedState, next: &SyncStatus) -> Occurrence {
     let message = condition(next, ConditionType::Healthy).map(|it| it.message.as_str()).unwrap_or_default();
     let details = TransitionDetails {
         message: shortened(message),
         digest: state.digest.clone(),
         ..details(next, revisions(next).applied.unwrap_or_default(), Reason::Degraded)
     };
-    state.degraded = at;
-    Some(Occurrence { transition: Transition::Degraded, details, repeats: true })
+    Occurrence { transition: Transition::Degraded, details, repeats: true }
 }
 
 /// Returns the revision that a Sync is degraded at, as the known state has it; it is never empty.
@@ -130,11 +153,10 @@ fn degraded_at(status: &SyncStatus) -> String {
     revisions(status).applied.unwrap_or_else(|| NOT_APPLIED.to_owned())
 }
 
-fn prune_held(prev: &SyncStatus, next: &SyncStatus) -> Option<Occurrence> {
-    let waits = next.approval.as_ref()?;
-    if prev.approval.as_ref().is_some_and(|before| before.hash == waits.hash) {
-        return None;
-    }
+fn prune_held(state: &mut AnnouncedState, next: &SyncStatus) -> Option<Occurrence> {
+    let hash = next.approval.as_ref().map(|waits| waits.hash.clone()).unwrap_or_default();
+    let is_known = std::mem::replace(&mut state.prune, hash.clone()) == hash;
+    let waits = next.approval.as_ref().filter(|_| !is_known)?;
     let revision = revisions(next).attempted.unwrap_or_default();
     let message = format!("{} objects wait for the approval {} of their deletion", waits.objects, waits.hash);
     let details = TransitionDetails {
@@ -145,10 +167,36 @@ fn prune_held(prev: &SyncStatus, next: &SyncStatus) -> Option<Occurrence> {
     Some(Occurrence { transition: Transition::PruneHeld, details, repeats: true })
 }
 
-fn rolled_back(prev: &SyncStatus, next: &SyncStatus) -> Option<Occurrence> {
+/// Returns the revision that waits for approval, if there is one.
+fn revision_to_approve(status: &SyncStatus) -> Option<&PendingApproval> {
+    status.approvals.iter().find(|waits| waits.of == ApprovalSubject::Revision)
+}
+
+fn approval_required(state: &mut AnnouncedState, next: &SyncStatus) -> Option<Occurrence> {
+    let waits = revision_to_approve(next);
+    let hash = waits.map(|waits| waits.hash.clone()).unwrap_or_default();
+    let is_known = std::mem::replace(&mut state.approval, hash.clone()) == hash;
+    let waits = waits.filter(|_| !is_known)?;
+    let PendingApproval { created, changed, pruned, .. } = *waits;
+    let changes = ChangeCounts { created, changed, pruned, ..ChangeCounts::default() };
+    let revision = waits.revision.clone().or_else(|| revisions(next).seen).unwrap_or_default();
+    let details = TransitionDetails {
+        message: format!("{changes}; its hash is {hash}"),
+        previous_revision: revisions(next).applied.unwrap_or_default(),
+        digest: hash,
+        changes,
+        ..details(next, revision, Reason::ApprovalRequired)
+    };
+    Some(Occurrence { transition: Transition::ApprovalRequired, details, repeats: true })
+}
+
+fn rolled_back(state: &mut AnnouncedState, prev: &SyncStatus, next: &SyncStatus) -> Option<Occurrence> {
     let (before, now) = (revisions(prev), revisions(next));
-    let chosen = |of: &Revisions| of.chosen.as_ref().map(|chosen| chosen.revision.clone());
-    if let Some(held) = now.chosen.as_ref().filter(|_| chosen(&now) != chosen(&before)) {
+    let chosen = now.chosen.as_ref().map(|chosen| chosen.revision.clone()).unwrap_or_default();
+    let rejected = now.rejected.clone().unwrap_or_default();
+    let is_known = std::mem::replace(&mut state.chosen, chosen.clone()) == chosen;
+    let is_rejected_before = std::mem::replace(&mut state.rejected, rejected.clone()) == rejected;
+    if let Some(held) = now.chosen.as_ref().filter(|_| !is_known) {
         let newest = now.seen.clone().or_else(|| before.applied.clone()).unwrap_or_default();
         let ChosenRevision { revision, by, reason } = held.clone();
         let who_and_why = RevisionHold { revision, by, reason }.who_and_why();
@@ -159,7 +207,9 @@ fn rolled_back(prev: &SyncStatus, next: &SyncStatus) -> Option<Occurrence> {
         };
         return Some(Occurrence { transition: Transition::RolledBack, details, repeats: true });
     }
-    let rejected = now.rejected.clone().filter(|_| now.rejected != before.rejected)?;
+    if rejected.is_empty() || is_rejected_before {
+        return None;
+    }
     let why = next.history.iter().find(|entry| entry.revision == rejected).map(|entry| &*entry.message);
     let details = TransitionDetails {
         previous_revision: now.held.map(|held| held.revision).or(before.healthy).unwrap_or_default(),
@@ -169,16 +219,23 @@ fn rolled_back(prev: &SyncStatus, next: &SyncStatus) -> Option<Occurrence> {
     Some(Occurrence { transition: Transition::RolledBack, details, repeats: true })
 }
 
-fn drift_repaired(prev: &SyncStatus, next: &SyncStatus) -> Option<Occurrence> {
-    let of = |status: &SyncStatus, revision: &str| -> i64 {
-        let entries = status.history.iter().filter(|entry| entry.revision == revision);
-        entries.map(|entry| entry.changes.repaired).sum()
+/// Returns the number of objects that were repaired at a revision.
+fn repaired_at(status: &SyncStatus, revision: &str) -> i64 {
+    let entries = status.history.iter().filter(|entry| entry.revision == revision);
+    entries.map(|entry| entry.changes.repaired).sum()
+}
+
+fn drift_repaired(state: &mut AnnouncedState, prev: &SyncStatus, next: &SyncStatus) -> Option<Occurrence> {
+    let known = |revision: &str| match &state.repairs {
+        Some(known) if known.revision == revision => known.objects,
+        _ => repaired_at(prev, revision),
     };
-    let entry = next
-        .history
-        .iter()
-        .find(|entry| entry.changes.repaired > 0 && of(next, &entry.revision) > of(prev, &entry.revision))?;
-    let repaired = of(next, &entry.revision) - of(prev, &entry.revision);
+    let more = |revision: &str| repaired_at(next, revision) - known(revision);
+    let is_repaired = |revision: &str| more(revision) > 0;
+    let entry =
+        next.history.iter().find(|entry| entry.changes.repaired > 0 && is_repaired(&entry.revision))?;
+    let (revision, repaired) = (entry.revision.clone(), more(&entry.revision));
+    state.repairs = Some(AnnouncedRepairs { objects: repaired_at(next, &revision), revision });
     let objects = if repaired == 1 { "object" } else { "objects" };
     let details = TransitionDetails {
         reason: "DriftRepaired".to_owned(),
@@ -196,15 +253,20 @@ fn recovered(state: &mut AnnouncedState, next: &SyncStatus) -> Option<Occurrence
     if state.failed.is_empty() && state.degraded.is_empty() || !is_well || !is_sure {
         return None;
     }
-    let was = if state.degraded.is_empty() { "Failed" } else { "Degraded" };
+    let was = if state.degraded.is_empty() { Transition::Failed } else { Transition::Degraded };
     (state.failed, state.degraded) = Default::default();
+    Some(well_again(state, next, was))
+}
+
+/// Returns that the Sync is well after a transition.
+pub(crate) fn well_again(state: &AnnouncedState, next: &SyncStatus, was: Transition) -> Occurrence {
     let revision = revisions(next).applied.unwrap_or_default();
     let details = TransitionDetails {
         message: format!("it was {was}"),
         digest: state.digest.clone(),
         ..details(next, revision, Reason::Healthy)
     };
-    Some(Occurrence { transition: Transition::Recovered, details, repeats: true })
+    Occurrence { transition: Transition::Recovered, details, repeats: true }
 }
 
 /// Returns the details that every transition has.

@@ -6,19 +6,19 @@
 use anyhow::{Context as _, anyhow, bail};
 use serde_json::{Value, json};
 
-use super::proposal::propose;
-use super::tools::{ListQuery, LogQuery, PlanQuery, ProposalQuery, SchemaQuery, SyncQuery, ToolCall};
-use crate::api::{Reason, SyncName};
+use crate::api::SyncName;
 use crate::cli::explanation::ObjectQuery;
-use crate::cli::operate::approve::waiting;
-use crate::cli::operate::{reading, ready};
+use crate::cli::operate::reading;
 use crate::cli::plan::{PlannedSync, plan_existing};
 use crate::cli::schema::{find_document, list_documents};
 use crate::cluster::{Connection, SyncResource};
+use crate::mcp::{
+    ListQuery, LogQuery, PlanQuery, ProposalQuery, SchemaQuery, SyncQuery, ToolCall, history, is_ready,
+    propose, summary, why,
+};
 use crate::metrics::Metrics;
 use crate::object::ObjectId;
-use crate::report::board::{SyncState, advice};
-use crate::report::count_unlisted;
+use crate::report::waiting;
 use crate::source::AllowList;
 
 /// The most lines of a log.
@@ -32,10 +32,13 @@ const LOG_SLACK: usize = 4096;
 pub(super) async fn answer(call: &ToolCall, connection: &Connection) -> anyhow::Result<Value> {
     match call {
         ToolCall::ListSyncs(query) => list_syncs(query, connection).await,
-        ToolCall::Why(query) => Ok(why(&find(query, connection).await?)),
+        ToolCall::Why(query) => {
+            let sync = find(query, connection).await?;
+            Ok(why(&sync.name, &sync.status, is_suspended(&sync)))
+        }
         ToolCall::History(query) => {
             let sync = find(query, connection).await?;
-            Ok(json!({"sync": sync.name.to_string(), "history": sync.status.history}))
+            Ok(history(&sync.name, &sync.status))
         }
         ToolCall::Plan(query) => {
             if query.object.is_some() {
@@ -62,34 +65,13 @@ async fn find(query: &SyncQuery, connection: &Connection) -> anyhow::Result<Sync
 
 async fn list_syncs(query: &ListQuery, connection: &Connection) -> anyhow::Result<Value> {
     let all = connection.syncs(query.namespace.as_deref()).await?;
-    let shown = all.iter().filter(|sync| !query.not_ready || ready(&sync.status).0 != "True");
-    let rows: Vec<Value> = shown.map(summary).collect();
+    let shown = all.iter().filter(|sync| !query.not_ready || !is_ready(&sync.status));
+    let rows: Vec<Value> = shown.map(|sync| summary(&sync.name, &sync.status, is_suspended(sync))).collect();
     Ok(json!({"total": all.len(), "syncs": rows}))
 }
 
-fn summary(sync: &SyncResource) -> Value {
-    let (is_ready, reason, message) = ready(&sync.status);
-    json!({
-        "namespace": sync.name.namespace, "name": sync.name.name, "ready": is_ready,
-        "state": SyncState::from_status(&sync.status).label(), "reason": reason, "message": message,
-        "revision": sync.status.revision.as_ref().and_then(|revision| revision.applied.as_ref()),
-        "objects": sync.status.objects,
-        "suspended": sync.resource.data["spec"]["suspend"].as_bool().unwrap_or_default(),
-    })
-}
-
-fn why(sync: &SyncResource) -> Value {
-    let mut whole = summary(sync);
-    let (_, reason, _) = ready(&sync.status);
-    let status = &sync.status;
-    whole["advice"] = json!(Reason::parse(reason).and_then(|reason| advice(reason, &sync.name)));
-    whole["conditions"] = json!(status.conditions);
-    whole["problems"] = json!(status.problems);
-    whole["moreProblems"] = count_unlisted(status).into();
-    whole["contested"] = json!(status.contested);
-    whole["revisions"] = json!(status.revision);
-    whole["pendingApproval"] = json!(waiting(&sync.status));
-    whole
+fn is_suspended(sync: &SyncResource) -> bool {
+    sync.resource.data["spec"]["suspend"].as_bool().unwrap_or_default()
 }
 
 async fn planned(

@@ -4,12 +4,7 @@
 //! of the person, and never written to.
 
 mod answers;
-mod envelope;
 mod input;
-mod message;
-mod proposal;
-mod session;
-mod tools;
 
 use std::collections::VecDeque;
 use std::io::BufReader;
@@ -24,10 +19,8 @@ use super::Streams;
 use super::exit::Exit;
 use super::operate::with_or_without_cluster;
 use crate::cluster::{ConnectError, Connection};
+use crate::mcp::{ErrorCode, RequestId, Session, Step, ToolCall, ToolSet, enclose, error, tool_result};
 use input::{InputLine, MAX_LINE_BYTES, read_lines};
-use message::{ErrorCode, RequestId};
-use session::{Session, Step, tool_result};
-use tools::ToolCall;
 
 /// Lines that wait to be read.
 const MAX_LINES: usize = 16;
@@ -57,8 +50,9 @@ pub(super) fn run(arguments: &McpArgs, streams: &mut Streams<'_>) -> anyhow::Res
     reader
         .spawn(move || read_lines(BufReader::new(std::io::stdin()), &sender))
         .context("cannot start the thread that reads")?;
+    let tools = if arguments.logs { ToolSet::LocalWithLogs } else { ToolSet::Local };
     with_or_without_cluster(async |connection| {
-        let served = Server { connection, session: Session::new(arguments.logs), waiting: VecDeque::new() };
+        let served = Server { connection, session: Session::new(tools), waiting: VecDeque::new() };
         served.serve(lines, streams).await
     })
 }
@@ -117,7 +111,7 @@ impl Server {
             InputLine::Text(line) => self.session.handle(&line),
             InputLine::TooLong => {
                 let message = format!("a line has at most {MAX_LINE_BYTES} bytes");
-                Step::Answer(message::error(None, ErrorCode::InvalidRequest, &message))
+                Step::Answer(error(None, ErrorCode::InvalidRequest, &message))
             }
         };
         match step {
@@ -131,16 +125,13 @@ impl Server {
                 let is_known = running == Some(&id) || self.waiting.iter().any(|(known, ..)| *known == id);
                 match call {
                     _ if is_known => {
-                        put(
-                            &message::error(Some(&id), ErrorCode::InvalidRequest, "the id is in use"),
-                            streams,
-                        )?;
+                        put(&error(Some(&id), ErrorCode::InvalidRequest, "the id is in use"), streams)?;
                     }
                     _ if self.waiting.len() >= MAX_CALLS => {
-                        put(&message::error(Some(&id), ErrorCode::Busy, "too many calls wait"), streams)?;
+                        put(&error(Some(&id), ErrorCode::Busy, "too many calls wait"), streams)?;
                     }
                     Err(problem) => {
-                        let text = envelope::enclose(tool, &json!({"error": problem}));
+                        let text = enclose(tool, &json!({"error": problem}));
                         put(&tool_result(&id, &text, true), streams)?;
                     }
                     Ok(call) => self.waiting.push_back((id, call, tool)),
@@ -164,8 +155,8 @@ async fn run_call(call: &ToolCall, tool: &str, connection: Result<Connection, St
     };
     let late = |_| Err(format!("no answer within {} s", CALL_TIMEOUT.as_secs()));
     match tokio::time::timeout(CALL_TIMEOUT, work).await.unwrap_or_else(late) {
-        Ok(data) => (envelope::enclose(tool, &data), false),
-        Err(problem) => (envelope::enclose(tool, &json!({"error": problem})), true),
+        Ok(data) => (enclose(tool, &data), false),
+        Err(problem) => (enclose(tool, &json!({"error": problem})), true),
     }
 }
 

@@ -7,7 +7,8 @@ use serde_json::json;
 use super::super::Streams;
 use super::super::exit::Exit;
 use super::{SyncTarget, counted, on_cluster};
-use crate::api::{APPROVE_ANNOTATION, ApprovalSubject, PendingApproval, SyncStatus};
+use crate::api::{APPROVE_ANNOTATION, ApprovalSubject, PendingApproval};
+use crate::report::waiting;
 use crate::sanitize::sanitize;
 
 /// Approve what a Sync waits for: deletions, or a revision
@@ -55,17 +56,6 @@ pub(in super::super) fn run(arguments: &ApproveArgs, streams: &mut Streams<'_>) 
     })
 }
 
-/// Returns the approvals that are missing; an older daemon writes only those of deletions.
-pub(in super::super) fn waiting(status: &SyncStatus) -> Vec<PendingApproval> {
-    let older = status.approval.as_ref().filter(|_| status.approvals.is_empty());
-    let older = older.map(|asked| PendingApproval {
-        hash: asked.hash.clone(),
-        pruned: asked.objects,
-        ..PendingApproval::default()
-    });
-    older.into_iter().chain(status.approvals.iter().cloned()).collect()
-}
-
 /// Says what an approval does.
 pub(super) fn describe(asked: &PendingApproval) -> String {
     match asked.of {
@@ -105,6 +95,7 @@ fn choose<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::SyncStatus;
 
     #[test]
     fn only_what_was_meant_is_approved() {

@@ -22,7 +22,7 @@ use super::exit::Exit;
 use super::local_helm::LocalHelm;
 use super::temporary_folder::TemporaryFolder;
 use super::{Streams, sanitize};
-use crate::api::{ConditionType, SyncName, SyncStatus};
+use crate::api::SyncName;
 use crate::cluster::lease::WritePermit;
 use crate::cluster::{Cluster, ConnectError, Connection, SyncResource, connect};
 use crate::controller::inspect::{Inspected, render_sync};
@@ -30,6 +30,7 @@ use crate::grammar;
 use crate::metrics::Metrics;
 use crate::name_rules;
 use crate::report::ReconcileError;
+pub(super) use crate::report::ready;
 use crate::settings::Settings;
 use crate::source::{AllowList, HostPolicy, Repositories};
 
@@ -109,14 +110,6 @@ pub(super) async fn inspect_manifest(
 pub(super) fn write(text: &str, streams: &mut Streams<'_>) -> std::io::Result<()> {
     text.lines().try_for_each(|line| writeln!(streams.data, "{}", sanitize(line)))?;
     streams.data.flush()
-}
-
-/// The status, reason and message of the Ready condition.
-pub(super) fn ready(status: &SyncStatus) -> (&str, &str, &str) {
-    let ready = status.conditions.iter().find(|it| it.type_ == ConditionType::Ready.to_string());
-    ready.map_or(("Unknown", "", "no daemon has reconciled it yet"), |it| {
-        (&it.status, &it.reason, &it.message)
-    })
 }
 
 /// A number of objects as text.

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::super::exit::Exit;
 use super::super::plan::Colour;
 use super::super::{Streams, sanitize};
-use super::approve::{describe, waiting};
+use super::approve::describe;
 use super::heartbeats::are_all_served;
 use super::moves::display_move_target;
 use super::rollback::describe_hold;
@@ -19,7 +19,7 @@ use super::{counted, history, namespace, on_cluster, ready, write};
 use crate::api::{ApprovalSubject, ConditionType, MOVES_TO_ANNOTATION, short_revision as short};
 use crate::cluster::{Connection, SyncResource};
 use crate::plan::ColourMode;
-use crate::report::count_unlisted;
+use crate::report::{count_unlisted, waiting};
 use crate::yaml;
 
 /// Interval at which --watch reads the Syncs again.

@@ -14,7 +14,6 @@ mod service_secret;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
 
@@ -28,8 +27,6 @@ use pull_requests::{PullRequestCenter, keep_pull_requests};
 
 /// Most records that are offered and not taken up yet.
 const MAX_OFFERED: usize = 1024;
-/// Longest time for which a status waits for the list of Notifiers.
-const KNOWN_WITHIN: Duration = Duration::from_secs(10);
 /// Name of a cluster without a name.
 const UNNAMED: &str = "default";
 
@@ -45,13 +42,22 @@ pub(crate) struct NotificationCenter {
     troubled: Mutex<BTreeSet<Box<str>>>,
 }
 
+/// State of the first list of Notifiers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum FirstList {
+    /// It is there.
+    #[default]
+    Complete,
+    /// It is on its way, or the server fails. Transitions are judged once it is there.
+    Awaited,
+    /// There is no such kind, or no right to list it.
+    Missing,
+}
+
 /// The Notifiers, by namespace and name.
 #[derive(Default)]
 struct KnownNotifiers {
-    /// False until the first list is complete.
-    is_complete: bool,
-    /// True once the list came too late: no status waits for it any more.
-    is_late: bool,
+    list: FirstList,
     sound: BTreeMap<Box<str>, Arc<CompiledNotifier>>,
 }
 
@@ -68,30 +74,32 @@ pub(crate) struct Delivery {
 impl NotificationCenter {
     /// Creates a center without Notifiers.
     pub(crate) fn new(cluster_name: Option<&str>) -> Self {
-        let known = KnownNotifiers { is_complete: true, ..KnownNotifiers::default() };
         let cluster_name = cluster_name.unwrap_or(UNNAMED).into();
         Self {
             cluster_name,
             pull_requests: PullRequestCenter::default(),
-            known: watch::Sender::new(known),
+            known: watch::Sender::new(KnownNotifiers::default()),
             offered: Mutex::default(),
             troubled: Mutex::default(),
         }
     }
 
-    /// Waits until the Notifiers are known, at most once for as long as a list may take.
-    pub(crate) async fn wait_until_known(&self) {
+    /// Returns the state of the first list.
+    pub(crate) fn first_list(&self) -> FirstList {
+        self.known.borrow().list
+    }
+
+    /// Waits for the end of the first list.
+    pub(crate) async fn list_arrives(&self) {
         let mut known = self.known.subscribe();
-        let is_over = |known: &KnownNotifiers| known.is_complete || known.is_late;
-        if tokio::time::timeout(KNOWN_WITHIN, known.wait_for(is_over)).await.is_err() {
-            self.known.send_modify(|known| known.is_late = true);
-        }
+        // The sender lives as long as this.
+        let _ = known.wait_for(|known| known.list != FirstList::Awaited).await;
     }
 
     /// Returns the Notifiers; none while they are not known.
     pub(crate) fn notifiers(&self) -> Option<Vec<Arc<CompiledNotifier>>> {
         let known = self.known.borrow();
-        known.is_complete.then(|| known.sound.values().cloned().collect())
+        (known.list == FirstList::Complete).then(|| known.sound.values().cloned().collect())
     }
 
     /// Returns a Notifier as it is now; none if it is suspended.
@@ -118,13 +126,13 @@ impl NotificationCenter {
     }
 }
 
-/// Serves the Notifiers until `serving` ends. From the beginning no status is written before they
-/// are known.
+/// Serves the Notifiers until `serving` ends. No status waits for their first list: what happens
+/// before it is judged afterwards.
 pub(crate) async fn run_beside(context: Arc<Context>, serving: impl Future) {
     let center = &context.reporting.notifications;
     let (send, offered) = mpsc::channel(MAX_OFFERED);
     *center.lock() = Some(send);
-    center.known.send_modify(|known| known.is_complete = false);
+    center.known.send_modify(|known| known.list = FirstList::Awaited);
     let telling = async {
         tokio::join!(
             keep_notifiers(&context),

@@ -9,8 +9,8 @@ use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 
 use super::super::Context;
-use super::KnownNotifiers;
 use super::notifier_status::{NotifierState, report_state};
+use super::{FirstList, KnownNotifiers};
 use crate::api::{Notifier, notifier_definition};
 use crate::cluster::{CrdInstallResult, NotifierRequests, NotifierWatchEvent, install_crd};
 use crate::notifications::CompiledNotifier;
@@ -45,7 +45,7 @@ pub(super) async fn keep_notifiers(context: &Arc<Context>) {
                 known.send_modify(|known| {
                     let is_there = |key: &str| there.as_ref().is_none_or(|there| there.contains(key));
                     known.sound.retain(|key, _| is_there(key));
-                    known.is_complete = true;
+                    known.list = FirstList::Complete;
                 });
                 if !std::mem::replace(&mut is_defined, true) {
                     update_definition(context).await;
@@ -53,10 +53,14 @@ pub(super) async fn keep_notifiers(context: &Arc<Context>) {
             }
             NotifierWatchEvent::Broken(failure) => {
                 tracing::debug!(%failure, "Notifiers cannot be watched");
-                // Nobody waits for them without the kind or the right. Records are kept: a server
-                // that has just started answers like this for a moment.
+                // Without the kind or the right there is nothing to judge later. Records are
+                // kept: a server that has just started answers like this for a moment.
                 if matches!(failure.code(), Some(403 | 404)) {
-                    known.send_modify(|known| known.is_late = true);
+                    known.send_if_modified(|known| {
+                        let is_awaited = known.list == FirstList::Awaited;
+                        known.list = if is_awaited { FirstList::Missing } else { known.list };
+                        is_awaited
+                    });
                 }
                 if is_newly_refused(failure.code(), &mut is_refused) {
                     tracing::warn!(

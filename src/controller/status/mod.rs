@@ -388,7 +388,7 @@ impl StatusRecorder {
         };
         let next = status(&state.persisted_status, &facts);
         let mut next = state.completed(next);
-        announce(self, &state, &mut next);
+        announce(self, &mut state, &mut next);
         let next = Arc::new(next);
         post(self, &mut state, &next);
         self.0.reporting.show(&self.0.name, &next, state.current.as_ref());

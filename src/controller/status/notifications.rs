@@ -10,12 +10,16 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::{StatusRecorder, StatusState, now};
-use crate::api::SyncStatus;
-use crate::controller::notifications::Delivery;
-use crate::notifications::{DeliveryResult, HostedRepository, Subject, advance, waiting};
+use crate::api::{AnnouncedState, SyncStatus};
+use crate::controller::notifications::{Delivery, FirstList};
+use crate::notifications::{
+    DeliveryResult, HostedRepository, Subject, advance, known_before, owed_in, waiting,
+};
 
 /// Pause before records that found no room are offered again.
 const OFFERED_AGAIN: Duration = Duration::from_secs(5);
+/// Shortest wait for the end of a throttle.
+const SOON: Duration = Duration::from_secs(1);
 
 /// Notifications of one Sync, beside those in its status.
 #[derive(Default)]
@@ -25,6 +29,11 @@ pub(super) struct Notifications {
     told: Vec<DeliveryResult>,
     /// Records that are being sent, or were and are not marked yet: Notifier and id.
     offered: BTreeSet<(Box<str>, Box<str>)>,
+    /// The known state before the first status that was written while Notifiers were not known. It
+    /// is for a Sync whose status has none.
+    base: Option<AnnouncedState>,
+    /// True if the last status was made while Notifiers were awaited: their list changes it.
+    is_late: bool,
 }
 
 impl Notifications {
@@ -53,22 +62,60 @@ pub(crate) fn set_subject(recorder: &StatusRecorder, sync: &Value) {
 }
 
 /// Adds what is to be sent to the next status, and marks what was sent.
-pub(super) fn announce(recorder: &StatusRecorder, state: &StatusState, next: &mut SyncStatus) {
+pub(super) fn announce(recorder: &StatusRecorder, state: &mut StatusState, next: &mut SyncStatus) {
+    let center = &recorder.0.reporting.notifications;
+    state.notifications.is_late = center.first_list() == FirstList::Awaited;
     let has_any = !next.notifications.is_empty() || next.announced.is_some();
-    let Some(notifiers) = recorder.0.reporting.notifications.notifiers() else { return };
-    let Notifications { subject, told, .. } = &state.notifications;
     // The metadata of a Sync that was created again are known before its status is.
-    if state.uid.is_empty() || subject.uid != state.uid || notifiers.is_empty() && !has_any {
+    if state.uid.is_empty() || state.notifications.subject.uid != state.uid {
         return;
     }
-    let dropped = advance(subject, &notifiers, &state.persisted_status, next, told, &now());
+    let Some(notifiers) = center.notifiers() else {
+        let written = &state.persisted_status;
+        let base = &mut state.notifications.base;
+        match center.first_list() {
+            FirstList::Awaited if written.announced.is_none() => {
+                base.get_or_insert_with(|| known_before(written));
+            }
+            _ => *base = None,
+        }
+        return;
+    };
+    if notifiers.is_empty() && !has_any {
+        state.notifications.base = None;
+        return;
+    }
+    let mut prev = state.persisted_status.clone();
+    if prev.announced.is_none() && state.notifications.base.is_some() {
+        Arc::make_mut(&mut prev).announced.clone_from(&state.notifications.base);
+    }
+    let Notifications { subject, told, .. } = &state.notifications;
+    let dropped = advance(subject, &notifiers, &prev, next, told, &now());
+    if next.announced.is_none() {
+        // Nothing hears of this Sync.
+        state.notifications.base = None;
+    }
     if dropped > 0 {
         recorder.0.reporting.metrics.notifications("dropped", dropped as u64);
     }
 }
 
-/// Forgets results that the written status has.
+/// Waits for the first list of Notifiers, if the last status was made without it; without end
+/// otherwise.
+pub(super) async fn late_list(recorder: &StatusRecorder) {
+    if !recorder.lock().notifications.is_late {
+        return std::future::pending().await;
+    }
+    recorder.0.reporting.notifications.list_arrives().await;
+    // The status is made again, once.
+    recorder.lock().notifications.is_late = false;
+}
+
+/// Forgets what the written status has.
 pub(super) fn forget_written(state: &mut StatusState) {
+    if state.persisted_status.announced.is_some() {
+        state.notifications.base = None;
+    }
     let open: BTreeSet<(Box<str>, Box<str>)> = waiting(&state.persisted_status)
         .map(|record| (record.notifier.as_str().into(), record.id.as_str().into()))
         .collect();
@@ -108,6 +155,14 @@ pub(super) fn offered_again(state: &StatusState) -> Option<Duration> {
     let is_offered =
         |notifier: &str| state.notifications.offered.iter().any(|(known, _)| **known == *notifier);
     waiting(&state.persisted_status).any(|record| !is_offered(&record.notifier)).then_some(OFFERED_AGAIN)
+}
+
+/// Returns the time after which something that a throttle left out is sent.
+pub(super) fn owed_after(recorder: &StatusRecorder, state: &StatusState) -> Option<Duration> {
+    let notifiers = recorder.0.reporting.notifications.notifiers().filter(|all| !all.is_empty())?;
+    let owed = owed_in(&state.notifications.subject, &notifiers, &state.persisted_status, &now())?;
+    // A time has whole seconds.
+    Some(owed.max(SOON))
 }
 
 /// Records the result of a delivery.

@@ -9,7 +9,7 @@ use super::change_summary::applied_note;
 use super::event_queue::Note;
 use super::events::{event, transition};
 use super::log_lines::{LogSubject, Tone};
-use super::notifications::{forget_written, offer_waiting, offered_again};
+use super::notifications::{forget_written, late_list, offer_waiting, offered_again, owed_after};
 use super::{MAX_DELAY, StatusRecorder};
 use crate::api::{Reason, SyncStatus};
 use crate::clock;
@@ -36,12 +36,11 @@ pub(crate) async fn write_statuses(recorder: &StatusRecorder) {
     loop {
         match pending(recorder) {
             // The state may not change for long; then the current one is reported.
-            Some(wait) => drop(tokio::time::timeout(wait, recorder.0.changed.notified()).await),
-            None => recorder.0.changed.notified().await,
+            Some(wait) => drop(tokio::time::timeout(wait, changed(recorder)).await),
+            None => changed(recorder).await,
         }
         recorder.0.reporting.cluster.terms().wait_until_leading().await;
         say_news(recorder).await;
-        recorder.0.reporting.notifications.wait_until_known().await;
         let Some((uid, next)) = recorder.next_status() else {
             offer_waiting(recorder);
             say_queued(recorder).await;
@@ -83,6 +82,15 @@ pub(crate) async fn write_statuses(recorder: &StatusRecorder) {
                 recorder.0.changed.notify_one();
             }
         }
+    }
+}
+
+/// Waits for a change of the state, or for the first list of Notifiers.
+async fn changed(recorder: &StatusRecorder) {
+    tokio::select! {
+        biased;
+        () = recorder.0.changed.notified() => {}
+        () = late_list(recorder) => {}
     }
 }
 
@@ -172,11 +180,14 @@ fn pending(recorder: &StatusRecorder) -> Option<Duration> {
     let unread = state.unread.map(|until| until.saturating_duration_since(clock::now()));
     let is_pending = state.report.is_none() || state.pending.or(state.asked).is_some();
     let queued = state.queue.due(clock::now()).map(|due| due.max(CROWDED));
-    unread
-        .filter(|left| !left.is_zero())
-        .or(is_pending.then_some(MAX_DELAY))
-        .or(queued)
-        .or(offered_again(&state))
+    unread.filter(|left| !left.is_zero()).or(is_pending.then_some(MAX_DELAY)).or([
+        queued,
+        offered_again(&state),
+        owed_after(recorder, &state),
+    ]
+    .into_iter()
+    .flatten()
+    .min())
 }
 
 /// Completes the tasks that wait for recorded data, once the status has it.

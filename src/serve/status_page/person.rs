@@ -18,6 +18,7 @@ use crate::object::ObjectId;
 use crate::report::board::{BoardViewer, StatusBoard};
 use crate::serve::actions::{self, ActionError, ActionKind};
 use crate::serve::login::{Session, SignInWay, csrf_token};
+use crate::serve::mcp::McpCaller;
 use crate::serve::page::{self as pages, Link, LiveRead, PageRequest, ReadObject, Route};
 use crate::serve::rights::{ConsoleAccess, HiddenContent};
 use crate::serve::viewer::{AccessQuestion, Viewer};
@@ -28,6 +29,12 @@ pub(super) struct SignedIn<'a> {
     pub(super) access: &'a ConsoleAccess,
     pub(super) viewer: &'a Viewer,
     pub(super) session: &'a Session,
+}
+
+/// The caller of `/mcp`.
+pub(super) fn agent<'a>(page: &StatusPage, who: SignedIn<'a>) -> McpCaller<'a> {
+    let board = page.0.board.borrow().clone();
+    McpCaller { access: who.access, viewer: who.viewer, login: who.session, board }
 }
 
 /// A person whose rights nobody can ask for.

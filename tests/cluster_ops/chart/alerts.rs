@@ -102,6 +102,31 @@ fn every_alert_names_a_section_of_the_docs_that_there_is() {
 }
 
 #[test]
+fn the_dashboard_lists_syncs_marks_revisions_and_leads_to_the_console() {
+    let board: Value = serde_json::from_str(&text("charts/moorline/files/dashboard.json")).expect("JSON");
+    let panels = board["panels"].as_array().expect("panels");
+    let list = panels.iter().find(|panel| panel["title"] == "Syncs by state").expect("a list of Syncs");
+    assert_eq!(list["type"], "table");
+    let asks = |list: &Value, figure: &str| list.to_string().contains(figure);
+    for figure in [
+        "moorline_ready",
+        "moorline_healthy",
+        "state=\\\"failed\\\"",
+        "state=\\\"held\\\"",
+        "state=\\\"drifted\\\"",
+    ] {
+        assert!(asks(&list["targets"], figure), "{figure}: {}", list["targets"]);
+    }
+    let console = |of: &Value| asks(of, "\"url\":\"${console}");
+    assert!(console(&list["fieldConfig"]["overrides"]), "each Sync leads to its page");
+    assert!(console(&board["links"]), "the dashboard leads to the console");
+    let variables = board["templating"]["list"].as_array().expect("variables");
+    assert!(variables.iter().any(|variable| variable["name"] == "console"));
+    let marks = board["annotations"]["list"].as_array().expect("annotations");
+    assert!(marks.iter().any(|mark| asks(&mark["expr"], "moorline_revision_info") && mark["enable"] == true));
+}
+
+#[test]
 fn figures_that_there_are_not_are_found() {
     assert_eq!(unknown("sum(moorline_ready{sync=~\"a\"}) + moorline_git_operation_seconds_bucket"), None);
     assert_eq!(unknown("moorline_redy"), Some("there is no figure moorline_redy".to_owned()));

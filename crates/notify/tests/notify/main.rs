@@ -1,8 +1,10 @@
 //! Tests of this crate over its public interface.
 
 mod crashes;
+mod late;
 mod pull_requests;
 mod requests;
+mod throttle;
 mod transitions;
 
 use std::sync::Arc;
@@ -37,7 +39,7 @@ fn compiled(namespace: &str, name: &str, spec: &Value) -> Result<CompiledNotifie
 fn notifier(name: &str, more: &Value) -> Arc<CompiledNotifier> {
     let mut spec = json!({
         "slack": {"url": "https://chat.example.com"},
-        "transitions": ["Applied", "Healthy", "Degraded", "Failed", "DriftRepaired", "PruneHeld", "RolledBack", "Recovered"],
+        "transitions": ["Applied", "Healthy", "Degraded", "Failed", "DriftRepaired", "PruneHeld", "ApprovalRequired", "RolledBack", "Recovered"],
     });
     for (key, value) in more.as_object().expect("fields") {
         spec[key] = value.clone();

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{compiled, notifier, revision, status, subject};
 
 /// A status: the revision, its digest, the condition Ready and the condition Healthy.
-fn state(applied: u64, digest: &str, ready: (&str, &str), healthy: (&str, &str)) -> Value {
+pub(crate) fn state(applied: u64, digest: &str, ready: (&str, &str), healthy: (&str, &str)) -> Value {
     let condition = |type_: &str, (status, reason): (&str, &str)| json!({"type": type_, "status": status, "reason": reason, "message": "why", "lastTransitionTime": "2026-01-01T00:00:00Z"});
     let well = healthy.0 == "True";
     json!({
@@ -20,11 +20,11 @@ fn state(applied: u64, digest: &str, ready: (&str, &str), healthy: (&str, &str))
     })
 }
 
-const READY: (&str, &str) = ("True", "Applied");
-const WELL: (&str, &str) = ("True", "Healthy");
+pub(crate) const READY: (&str, &str) = ("True", "Applied");
+pub(crate) const WELL: (&str, &str) = ("True", "Healthy");
 const PROGRESS: (&str, &str) = ("Unknown", "Progressing");
 
-fn at(second: i64) -> Time {
+pub(crate) fn at(second: i64) -> Time {
     Time(jiff::Timestamp::from_second(1_790_000_000 + second).expect("a time"))
 }
 
@@ -87,8 +87,19 @@ fn trouble_is_told_once_and_so_is_its_end() {
     back["revision"]["rejected"] = json!(revision(8));
     let mut chosen = back.clone();
     chosen["revision"]["chosen"] = json!({"revision": revision(1), "by": "ada", "reason": "slow"});
-    let table: [(Value, &[&str]); 14] = [
+    let asks = |hash: &str| {
+        let mut asks = state(1, "v1:a", ("False", "ApprovalRequired"), WELL);
+        asks["approvals"] =
+            json!([{"of": "Prune", "hash": "p"}, {"of": "Revision", "hash": hash, "revision": revision(2)}]);
+        asks
+    };
+    let table: [(Value, &[&str]); 18] = [
         (state(1, "v1:a", READY, WELL), &["Applied", "Healthy"]),
+        (asks("h"), &["ApprovalRequired"]),
+        (asks("h"), &[]),
+        // A newer revision replaces the question.
+        (asks("i"), &["ApprovalRequired"]),
+        (state(1, "v1:a", READY, WELL), &[]),
         (fails(1), &["Failed"]),
         (state(1, "v1:a", PROGRESS, WELL), &[]),
         (fails(1), &[]),
@@ -248,6 +259,32 @@ fn filters_texts_throttles_and_bounds() {
     let many = one_commit(&subject, &json!({}), 100);
     assert_eq!(waiting(&many).count(), MAX_WAITING);
     assert!(serde_json::to_string(&many.notifications).expect("JSON").len() < 16 * 1024);
+    // 10,000 in a minute: what does not wait was sent, or is counted as dropped.
+    let (own, mut prev) = ([notifier("a", &json!({}))], SyncStatus::default());
+    let (mut sent, mut dropped) = (0, 0);
+    for commit in 1..=10_000 {
+        let mut next = status(state(commit % 10, &format!("v1:{commit}"), READY, PROGRESS));
+        // The receiver takes one of three.
+        let oldest = waiting(&prev).next().filter(|_| commit % 3 == 0);
+        let oldest = oldest.map(|record| DeliveryResult {
+            notifier: record.notifier.as_str().into(),
+            id: record.id.as_str().into(),
+            is_sent: true,
+        });
+        let told = Vec::from_iter(oldest);
+        sent += told.len();
+        dropped += advance(
+            &subject,
+            &own,
+            &prev,
+            &mut next,
+            &told,
+            &at(i64::try_from(commit / 167).expect("small")),
+        );
+        assert!(next.notifications.len() <= MAX_WAITING + 1, "{}", next.notifications.len());
+        prev = next;
+    }
+    assert_eq!(sent + dropped + waiting(&prev).count(), 10_000);
     let mut gone = many.clone();
     advance(&subject, &[], &many, &mut gone, &[], &at(200));
     assert!(gone.notifications.is_empty() && gone.announced.is_none());

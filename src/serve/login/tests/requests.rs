@@ -68,6 +68,8 @@ async fn nothing_is_served_without_a_person() {
         (Method::POST, "/", vec![with, (origin, "null")], 403),
         (Method::POST, "/", vec![with, (origin, own.as_str())], 405),
         (Method::POST, "/", vec![(origin, own.as_str())], 401),
+        (Method::POST, "/mcp", vec![], 401),
+        (Method::POST, "/mcp", vec![with, (origin, own.as_str())], 403),
         (Method::POST, "/login/callback", vec![(origin, own.as_str())], 405),
         (Method::POST, "/logout", vec![with, (origin, "https://evil.example")], 403),
         (Method::GET, "/logout", vec![with], 200),

@@ -6,10 +6,10 @@
 use serde_json::{Value, json};
 
 use super::message::{self, ErrorCode, Message, RequestId};
-use super::tools::{ToolCall, tool_list};
+use super::tools::{ToolCall, ToolSet, tool_list};
 
 /// Versions of the protocol, the newest first. 2025-03-26 is left out, because it has batches.
-pub(super) const PROTOCOLS: [&str; 3] = ["2025-11-25", "2025-06-18", "2024-11-05"];
+pub(crate) const PROTOCOLS: [&str; 3] = ["2025-11-25", "2025-06-18", "2024-11-05"];
 
 /// The hint that a client may give to its model.
 const INSTRUCTIONS: &str = "Reads the Syncs of a Kubernetes cluster that Moorline keeps in sync with Git. \
@@ -18,7 +18,7 @@ const INSTRUCTIONS: &str = "Reads the Syncs of a Kubernetes cluster that Moorlin
 
 /// Result of a line.
 #[derive(Debug)]
-pub(super) enum Step {
+pub(crate) enum Step {
     /// The line to write.
     Answer(String),
     /// A tool is called; the answer follows.
@@ -31,19 +31,26 @@ pub(super) enum Step {
 
 /// State of a session.
 #[derive(Debug, Default)]
-pub(super) struct Session {
+pub(crate) struct Session {
     greeted: bool,
-    with_logs: bool,
+    /// False if each request stands alone.
+    has_state: bool,
+    tools: ToolSet,
 }
 
 impl Session {
     /// A session before its first line.
-    pub(super) fn new(with_logs: bool) -> Self {
-        Self { greeted: false, with_logs }
+    pub(crate) fn new(tools: ToolSet) -> Self {
+        Self { greeted: false, has_state: true, tools }
+    }
+
+    /// A session of one request of the console, which keeps no state of its clients.
+    pub(crate) fn of_request() -> Self {
+        Self { greeted: true, has_state: false, tools: ToolSet::Console }
     }
 
     /// Decides about a line.
-    pub(super) fn handle(&mut self, line: &[u8]) -> Step {
+    pub(crate) fn handle(&mut self, line: &[u8]) -> Step {
         match message::read(line) {
             Err(answer) => Step::Answer(answer),
             Ok(Message::Ignored) => Step::Nothing,
@@ -61,7 +68,7 @@ impl Session {
         let refuse = |code, message: &str| Step::Answer(message::error(Some(&id), code, message));
         match method {
             "ping" => Step::Answer(message::result(&id, &json!({}))),
-            "initialize" if self.greeted => {
+            "initialize" if self.greeted && self.has_state => {
                 refuse(ErrorCode::InvalidRequest, "the session is initialized already")
             }
             "initialize" => match params["protocolVersion"].as_str() {
@@ -77,10 +84,10 @@ impl Session {
             "tools/list" if params.get("cursor").is_some() => {
                 refuse(ErrorCode::InvalidParams, "there is one page of tools, without a cursor")
             }
-            "tools/list" => Step::Answer(message::result(&id, &json!({"tools": tool_list(self.with_logs)}))),
+            "tools/list" => Step::Answer(message::result(&id, &json!({"tools": tool_list(self.tools)}))),
             "tools/call" => {
                 let name = params["name"].as_str().unwrap_or_default();
-                match ToolCall::find(name, self.with_logs) {
+                match ToolCall::find(name, self.tools) {
                     Err(message) => refuse(ErrorCode::InvalidParams, &message),
                     Ok(tool) => Step::Call(id, ToolCall::parse(tool, params.get("arguments")), tool),
                 }
@@ -102,6 +109,6 @@ fn greeting(asked: &str) -> Value {
 }
 
 /// The answer of a tool, as one line.
-pub(super) fn tool_result(id: &RequestId, text: &str, failed: bool) -> String {
+pub(crate) fn tool_result(id: &RequestId, text: &str, failed: bool) -> String {
     message::result(id, &json!({"content": [{"type": "text", "text": text}], "isError": failed}))
 }

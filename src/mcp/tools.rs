@@ -6,7 +6,6 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::cli::explanation::ObjectQuery;
 use crate::name_rules;
 
 /// The most characters of an argument.
@@ -14,69 +13,93 @@ const MAX_ARGUMENT_CHARS: usize = 512;
 
 /// The name of the tool that is off without `--logs`.
 const LOGS: &str = "logs";
+/// The tools that the console serves: they need the statuses of Syncs alone.
+const OF_CONSOLE: [&str; 4] = ["list_syncs", "why", "history", "propose"];
+
+/// The tools of a session.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum ToolSet {
+    /// Those of `moorline mcp`.
+    #[default]
+    Local,
+    /// Those of `moorline mcp --logs`.
+    LocalWithLogs,
+    /// Those of the console.
+    Console,
+}
+
+impl ToolSet {
+    fn has(self, tool: &str) -> bool {
+        match self {
+            Self::Local => tool != LOGS,
+            Self::LocalWithLogs => true,
+            Self::Console => OF_CONSOLE.contains(&tool),
+        }
+    }
+}
 
 /// A Sync.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct SyncQuery {
-    pub(super) name: String,
-    pub(super) namespace: Option<String>,
+pub(crate) struct SyncQuery {
+    pub(crate) name: String,
+    pub(crate) namespace: Option<String>,
 }
 
 /// A Sync at a revision.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct PlanQuery {
-    pub(super) name: String,
-    pub(super) namespace: Option<String>,
-    pub(super) revision: Option<String>,
+pub(crate) struct PlanQuery {
+    pub(crate) name: String,
+    pub(crate) namespace: Option<String>,
+    pub(crate) revision: Option<String>,
     /// Of `diff`: the object, as Kind/name.
-    pub(super) object: Option<String>,
+    pub(crate) object: Option<String>,
 }
 
 /// The Syncs of a namespace, or all.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct ListQuery {
-    pub(super) namespace: Option<String>,
+pub(crate) struct ListQuery {
+    pub(crate) namespace: Option<String>,
     #[serde(default)]
-    pub(super) not_ready: bool,
+    pub(crate) not_ready: bool,
 }
 
 /// A schema, or a part of one.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct SchemaQuery {
-    pub(super) name: Option<String>,
-    pub(super) field: Option<String>,
+pub(crate) struct SchemaQuery {
+    pub(crate) name: Option<String>,
+    pub(crate) field: Option<String>,
 }
 
 /// The last lines of a container.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct LogQuery {
-    pub(super) pod: String,
-    pub(super) namespace: String,
-    pub(super) container: Option<String>,
+pub(crate) struct LogQuery {
+    pub(crate) pod: String,
+    pub(crate) namespace: String,
+    pub(crate) container: Option<String>,
     #[serde(default)]
-    pub(super) previous: bool,
+    pub(crate) previous: bool,
 }
 
 /// A write that a person may make.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct ProposalQuery {
-    pub(super) action: ProposedAction,
-    pub(super) name: String,
-    pub(super) namespace: Option<String>,
-    pub(super) revision: Option<String>,
-    pub(super) reason: Option<String>,
+pub(crate) struct ProposalQuery {
+    pub(crate) action: ProposedAction,
+    pub(crate) name: String,
+    pub(crate) namespace: Option<String>,
+    pub(crate) revision: Option<String>,
+    pub(crate) reason: Option<String>,
 }
 
 /// Kind of a proposed write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum ProposedAction {
+pub(crate) enum ProposedAction {
     Sync,
     Suspend,
     Resume,
@@ -87,7 +110,7 @@ pub(super) enum ProposedAction {
 /// A call with valid arguments.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum ToolCall {
+pub(crate) enum ToolCall {
     ListSyncs(ListQuery),
     Why(SyncQuery),
     Plan(PlanQuery),
@@ -158,22 +181,25 @@ const TOOLS: [Tool; 8] = [
 ];
 
 /// The tools as `tools/list` returns them.
-pub(super) fn tool_list(with_logs: bool) -> Vec<Value> {
-    let shown = TOOLS.iter().filter(|tool| with_logs || tool.name != LOGS);
+pub(crate) fn tool_list(set: ToolSet) -> Vec<Value> {
+    let shown = TOOLS.iter().filter(|tool| set.has(tool.name));
     shown.map(|tool| {
         let names = tool.needed.iter().chain(tool.optional);
-        let properties: Value = names.map(|name| ((*name).to_owned(), argument(name))).collect();
+        let properties: Value = names.map(|name| ((*name).to_owned(), argument(name, set))).collect();
+        // The console knows no kubeconfig with a namespace.
+        let of_sync = (set == ToolSet::Console && tool.needed.contains(&"name")).then_some(&"namespace");
+        let needed: Vec<_> = tool.needed.iter().chain(of_sync).collect();
         json!({
             "name": tool.name, "description": tool.about,
             "inputSchema": {
-                "type": "object", "properties": properties, "required": tool.needed, "additionalProperties": false,
+                "type": "object", "properties": properties, "required": needed, "additionalProperties": false,
             },
             "annotations": {"readOnlyHint": true, "openWorldHint": true},
         })
     }).collect()
 }
 
-fn argument(name: &str) -> Value {
+fn argument(name: &str, set: ToolSet) -> Value {
     let text = |about: &str| json!({"type": "string", "description": about});
     match name {
         "not_ready" => json!({"type": "boolean", "description": "True for those that are not ready."}),
@@ -181,6 +207,7 @@ fn argument(name: &str) -> Value {
             json!({"type": "boolean", "description": "True for the container before its last restart."})
         }
         "action" => json!({"type": "string", "enum": ["sync", "suspend", "resume", "rollback", "release"]}),
+        "namespace" if set == ToolSet::Console => text("The namespace; list_syncs lists all without it."),
         "namespace" => text("The namespace; by default that of the kubeconfig, and of list_syncs all."),
         "revision" => text("A commit, branch or tag; by default the one that the Sync follows."),
         "object" => text("One object, as Kind/name, Kind.group/name or Kind/namespace/name."),
@@ -194,18 +221,18 @@ fn argument(name: &str) -> Value {
 
 impl ToolCall {
     /// Finds a tool by its name.
-    pub(super) fn find(name: &str, with_logs: bool) -> Result<&'static str, String> {
+    pub(crate) fn find(name: &str, set: ToolSet) -> Result<&'static str, String> {
         match TOOLS.iter().find(|tool| tool.name == name) {
-            Some(tool) if tool.name == LOGS && !with_logs => {
+            Some(tool) if set.has(tool.name) => Ok(tool.name),
+            Some(tool) if tool.name == LOGS && set == ToolSet::Local => {
                 Err("logs are off: start `moorline mcp --logs` to allow them".to_owned())
             }
-            Some(tool) => Ok(tool.name),
-            None => Err("there is no such tool".to_owned()),
+            Some(_) | None => Err("there is no such tool".to_owned()),
         }
     }
 
     /// Reads the arguments of a tool.
-    pub(super) fn parse(tool: &str, arguments: Option<&Value>) -> Result<Self, String> {
+    pub(crate) fn parse(tool: &str, arguments: Option<&Value>) -> Result<Self, String> {
         let arguments = arguments.cloned().unwrap_or_else(|| json!({}));
         let Value::Object(fields) = &arguments else {
             return Err("`arguments` has to be an object".to_owned());
@@ -221,7 +248,7 @@ impl ToolCall {
                 "name" if tool != "schema" => name_rules::sync_name(text),
                 "pod" | "container" if !is_path_segment(text) => Some("is no name"),
                 "revision" if !is_revision(text) => Some("is no commit, branch or tag"),
-                "object" => ObjectQuery::parse(text).err().map(|_| "names no object: write Kind/name"),
+                "object" if !names_object(text) => Some("names no object: write Kind/name"),
                 _ => None,
             };
             if let Some(problem) = problem {
@@ -230,6 +257,12 @@ impl ToolCall {
         }
         serde_json::from_value(json!({tool: arguments})).map_err(|error| error.to_string())
     }
+}
+
+/// True if a text names an object: Kind/name or Kind/namespace/name.
+fn names_object(text: &str) -> bool {
+    let parts: Vec<&str> = text.split('/').collect();
+    (2..=3).contains(&parts.len()) && !parts.iter().any(|part| part.is_empty())
 }
 
 /// True if a text is one segment of a path, and needs no escaping there.
@@ -276,9 +309,19 @@ mod tests {
     fn no_tool_approves_and_logs_are_off() {
         let names: Vec<&str> = TOOLS.iter().map(|tool| tool.name).collect();
         assert!(!names.iter().any(|name| name.contains("approve") || name.contains("apply")));
-        assert_eq!(tool_list(false).len() + 1, tool_list(true).len());
-        assert!(ToolCall::find("logs", false).is_err() && ToolCall::find("logs", true).is_ok());
-        assert!(ToolCall::find("approve", true).is_err());
+        let count = |set| tool_list(set).len();
+        assert_eq!(count(ToolSet::Local) + 1, count(ToolSet::LocalWithLogs));
+        assert_eq!(count(ToolSet::Console), OF_CONSOLE.len());
+        for (tool, set, expect) in [
+            ("logs", ToolSet::Local, false),
+            ("logs", ToolSet::LocalWithLogs, true),
+            ("logs", ToolSet::Console, false),
+            ("plan", ToolSet::Console, false),
+            ("why", ToolSet::Console, true),
+            ("approve", ToolSet::LocalWithLogs, false),
+        ] {
+            assert_eq!(ToolCall::find(tool, set).is_ok(), expect, "{tool} {set:?}");
+        }
         for tool in TOOLS {
             for name in tool.needed.iter().chain(tool.optional) {
                 let (text, flag) = (json!({*name: "Kind/a"}), json!({*name: true}));

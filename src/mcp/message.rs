@@ -10,11 +10,11 @@ const MAX_ID_CHARS: usize = 256;
 
 /// The id of a request: a text or a whole number.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct RequestId(Value);
+pub(crate) struct RequestId(Value);
 
 impl RequestId {
     /// Reads an id; null, fractions and other values are none.
-    pub(super) fn read(value: &Value) -> Option<Self> {
+    pub(crate) fn read(value: &Value) -> Option<Self> {
         let fits = match value {
             Value::String(text) => text.chars().count() <= MAX_ID_CHARS,
             Value::Number(number) => number.is_i64() || number.is_u64(),
@@ -26,7 +26,7 @@ impl RequestId {
 
 /// A message of the client.
 #[derive(Debug, PartialEq)]
-pub(super) enum Message {
+pub(crate) enum Message {
     /// It is answered.
     Request { id: RequestId, method: String, params: Map<String, Value> },
     /// It is never answered.
@@ -37,7 +37,7 @@ pub(super) enum Message {
 
 /// Codes of errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ErrorCode {
+pub(crate) enum ErrorCode {
     ParseError,
     InvalidRequest,
     MethodNotFound,
@@ -58,18 +58,18 @@ impl ErrorCode {
 }
 
 /// The answer to a request, as one line without its line break.
-pub(super) fn result(id: &RequestId, result: &Value) -> String {
+pub(crate) fn result(id: &RequestId, result: &Value) -> String {
     json!({"jsonrpc": "2.0", "id": id.0, "result": result}).to_string()
 }
 
 /// The answer that reports an error; without an id where none could be read.
-pub(super) fn error(id: Option<&RequestId>, code: ErrorCode, message: &str) -> String {
+pub(crate) fn error(id: Option<&RequestId>, code: ErrorCode, message: &str) -> String {
     let id = id.map_or(Value::Null, |id| id.0.clone());
     json!({"jsonrpc": "2.0", "id": id, "error": {"code": code.number(), "message": message}}).to_string()
 }
 
 /// Reads a line; the error is the answer to it.
-pub(super) fn read(line: &[u8]) -> Result<Message, String> {
+pub(crate) fn read(line: &[u8]) -> Result<Message, String> {
     let refuse = |id: Option<&RequestId>, message: &str| Err(error(id, ErrorCode::InvalidRequest, message));
     let Ok(value) = serde_json::from_slice::<Value>(line) else {
         return Err(error(None, ErrorCode::ParseError, "the line is not JSON"));

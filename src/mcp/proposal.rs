@@ -14,15 +14,15 @@ const MAX_REASON_CHARS: usize = 200;
 
 /// A change for a person.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Proposal {
-    pub(super) command: String,
-    pub(super) effect: &'static str,
+pub(crate) struct Proposal {
+    pub(crate) command: String,
+    pub(crate) effect: &'static str,
     /// True if the change applies a revision, so that a plan shows it.
-    pub(super) has_plan: bool,
+    pub(crate) has_plan: bool,
 }
 
 /// Builds the proposal, or says what is missing.
-pub(super) fn propose(query: &ProposalQuery, name: &SyncName) -> Result<Proposal, &'static str> {
+pub(crate) fn propose(query: &ProposalQuery, name: &SyncName) -> Result<Proposal, &'static str> {
     let target = format!("{} -n {}", name.name, name.namespace);
     let unasked = |wanted: Option<&String>, message| match wanted {
         Some(_) => Err(message),
@@ -74,7 +74,7 @@ fn quoted(text: &str) -> String {
 
 impl Proposal {
     /// The proposal as the tool returns it.
-    pub(super) fn document(&self, planned: Option<Value>, approval: &Value) -> Value {
+    pub(crate) fn document(&self, planned: Option<Value>, approval: &Value) -> Value {
         json!({
             "command": self.command, "effect": self.effect, "plan": planned, "pendingApproval": approval,
             "next": "Nothing was changed. Show the command and the plan to a person, who decides and runs it.",

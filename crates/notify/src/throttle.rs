@@ -1,0 +1,91 @@
+//! Throttles notifications, and tells the end of what a throttle left out.
+//!
+//! In: a Notifier, its records, and the state of the Sync.
+//! Out: a yes or no, and what is owed. A throttle may leave out that a Sync fails again after it
+//! has recovered, or its recovery. The last notification is then false; once the throttle ends, the
+//! truth is sent.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use moorline_api::{AnnouncedState, NotificationRecord, NotificationState, SyncStatus, Transition};
+
+use crate::records::wants;
+use crate::selection::CompiledNotifier;
+use crate::subject::Subject;
+use crate::transitions::{Occurrence, still_degraded, still_failed, well_again};
+
+/// True if the transition was sent, or is to be sent, within the time of the throttle. One that was
+/// given up does not count.
+pub(crate) fn is_throttled(
+    notifier: &CompiledNotifier,
+    transition: Transition,
+    records: &[NotificationRecord],
+    now: &Time,
+) -> bool {
+    throttling(notifier, transition, records).any(|record| is_recent(notifier, record, now))
+}
+
+/// Returns the records that a throttle counts.
+fn throttling<'a>(
+    notifier: &CompiledNotifier,
+    transition: Transition,
+    records: &'a [NotificationRecord],
+) -> impl Iterator<Item = &'a NotificationRecord> {
+    let key = notifier.key();
+    records.iter().filter(move |record| {
+        let counts = record.state != NotificationState::GivenUp;
+        counts && record.notifier == key && record.transition == transition
+    })
+}
+
+/// True if a record is within the time of the throttle.
+pub(crate) fn is_recent(notifier: &CompiledNotifier, record: &NotificationRecord, now: &Time) -> bool {
+    let age = now.0.duration_since(record.time.0);
+    notifier.throttle().is_some_and(|throttle| !age.is_negative() && age.unsigned_abs() < throttle)
+}
+
+/// Returns the transition that the last notification of trouble or its end contradicts; none
+/// without a throttle.
+pub(crate) fn owed(
+    notifier: &CompiledNotifier,
+    subject: &Subject,
+    (state, status): (&AnnouncedState, &SyncStatus),
+    records: &[NotificationRecord],
+) -> Option<Occurrence> {
+    notifier.throttle()?;
+    let key = notifier.key();
+    let is_of_trouble = |record: &&NotificationRecord| {
+        let group = [Transition::Failed, Transition::Degraded, Transition::Recovered];
+        record.notifier == key && group.contains(&record.transition)
+    };
+    let last = records.iter().rev().find(is_of_trouble)?.transition;
+    let is_well = state.failed.is_empty() && state.degraded.is_empty();
+    let truths = match last {
+        Transition::Recovered => [
+            (!state.degraded.is_empty()).then(|| still_degraded(state, status)),
+            (!state.failed.is_empty()).then(|| still_failed(state, status)),
+        ],
+        was => [is_well.then(|| well_again(state, status, was)), None],
+    };
+    truths.into_iter().flatten().find(|truth| wants(notifier, subject, truth))
+}
+
+/// Returns the time until something that is owed may be sent; none if nothing is owed.
+pub fn owed_in(
+    subject: &Subject,
+    notifiers: &[Arc<CompiledNotifier>],
+    status: &SyncStatus,
+    now: &Time,
+) -> Option<Duration> {
+    let state = status.announced.as_ref()?;
+    let of_one = |notifier: &Arc<CompiledNotifier>| {
+        let owed = owed(notifier, subject, (state, status), &status.notifications)?;
+        let last = throttling(notifier, owed.transition, &status.notifications).map(|record| record.time.0);
+        let due = last.max().unwrap_or(Timestamp::MIN).checked_add(notifier.throttle()?).ok()?;
+        Some(Duration::try_from(due.duration_since(now.0)).unwrap_or_default())
+    };
+    notifiers.iter().filter(|notifier| notifier.selects(subject)).filter_map(of_one).min()
+}

@@ -1,0 +1,57 @@
+//! Statuses that were written before the Notifiers were known hide no transition that lasts.
+
+use moorline_api::{AnnouncedState, SyncStatus};
+use moorline_notify::{advance, known_before, waiting};
+use serde_json::{Value, json};
+
+use super::transitions::{READY, WELL, at, state};
+use super::{notifier, revision, status, subject};
+
+/// Returns what is sent about a state once the Notifiers are known; the status had it before.
+fn told_late(announced: AnnouncedState, late: &Value) -> Vec<String> {
+    let own = [notifier("a", &json!({}))];
+    let mut written = status(late.clone());
+    written.announced = Some(announced);
+    let mut next = status(late.clone());
+    advance(&subject(), &own, &written, &mut next, &[], &at(1));
+    let told = waiting(&next).map(|record| record.transition.to_string()).collect();
+    let mut again = status(late.clone());
+    advance(&subject(), &own, &next, &mut again, &[], &at(2));
+    assert_eq!(waiting(&again).count(), waiting(&next).count(), "it is told once: {late}");
+    told
+}
+
+#[test]
+fn what_lasts_is_told_when_the_notifiers_are_known() {
+    let with = |pointer: &[&str], value: Value| {
+        let mut state = state(1, "v1:a", READY, WELL);
+        pointer.iter().fold(&mut state, |at, key| &mut at[*key]).clone_from(&value);
+        state
+    };
+    let entry = json!([{"revision": revision(1), "time": "2026-01-01T00:00:00Z", "result": "Applied", "changes": {"repaired": 2}}]);
+    let earlier = known_before(&status(state(1, "v1:a", READY, WELL)));
+    let mut repaired_before = earlier.clone();
+    repaired_before.repairs = Some(moorline_api::AnnouncedRepairs { revision: revision(1), objects: 1 });
+    let none = known_before(&SyncStatus::default());
+    for (announced, late, expect) in [
+        (&none, state(1, "v1:a", READY, WELL), vec!["Applied", "Healthy"]),
+        (&earlier, state(1, "v1:a", READY, WELL), vec![]),
+        (&earlier, state(2, "v1:b", READY, WELL), vec!["Applied", "Healthy"]),
+        (&earlier, state(2, "v1:a", READY, WELL), vec![]),
+        (&earlier, state(1, "v1:a", ("False", "ApplyFailed"), WELL), vec!["Failed"]),
+        (&earlier, state(1, "v1:a", ("False", "Degraded"), ("False", "Degraded")), vec!["Degraded"]),
+        (&earlier, with(&["approval"], json!({"hash": "h", "objects": 3})), vec!["PruneHeld"]),
+        (&earlier, with(&["approvals"], json!([{"of": "Revision", "hash": "h"}])), vec!["ApprovalRequired"]),
+        (&earlier, with(&["revision", "rejected"], json!(revision(9))), vec!["RolledBack"]),
+        (
+            &earlier,
+            with(&["revision", "chosen"], json!({"revision": revision(9), "by": "ada"})),
+            vec!["RolledBack"],
+        ),
+        (&repaired_before, with(&["history"], entry.clone()), vec!["DriftRepaired"]),
+        // The only one that is lost: the first repairs of a revision.
+        (&earlier, with(&["history"], entry), vec![]),
+    ] {
+        assert_eq!(told_late(announced.clone(), &late), expect, "{late}");
+    }
+}

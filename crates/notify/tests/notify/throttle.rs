@@ -1,0 +1,133 @@
+//! A throttle never leaves a receiver with the opposite of what is true.
+
+use std::time::Duration;
+
+use moorline_api::SyncStatus;
+use moorline_notify::{DeliveryResult, advance, owed_in, waiting};
+use serde_json::{Value, json};
+
+use super::transitions::{READY, WELL, at, state};
+use super::{notifier, status, subject};
+
+const THROTTLE: i64 = 600;
+
+/// A moment of a Sync: the second, the condition Ready, the transition that is sent, and the
+/// seconds until something that was left out is sent.
+type Moment = (i64, (&'static str, &'static str), &'static [&'static str], Option<u64>);
+
+const FAILS: (&str, &str) = ("False", "ApplyFailed");
+const BAD: (&str, &str) = ("False", "Degraded");
+
+/// Leads a Sync through moments; each notification is sent before the next one.
+fn check(name: &str, more: &Value, moments: &[Moment]) {
+    let mut spec = json!({"throttle": format!("{THROTTLE}s")});
+    spec.as_object_mut().expect("a map").extend(more.as_object().expect("a map").clone());
+    let own = [notifier("a", &spec)];
+    let mut prev = SyncStatus::default();
+    let mut told = Vec::new();
+    for (second, ready, expect, owed) in moments {
+        let healthy = if *ready == BAD { BAD } else { WELL };
+        let mut next = status(state(1, "v1:a", *ready, healthy));
+        advance(&subject(), &own, &prev, &mut next, &told, &at(*second));
+        let found: Vec<String> = waiting(&next).map(|record| record.transition.to_string()).collect();
+        let found: Vec<&str> =
+            found.iter().map(String::as_str).filter(|it| !["Applied", "Healthy"].contains(it)).collect();
+        assert_eq!(found, *expect, "{name}, second {second}");
+        let left = owed_in(&subject(), &own, &next, &at(*second));
+        assert_eq!(left, owed.map(Duration::from_secs), "{name}, second {second}: what is owed");
+        told = waiting(&next)
+            .map(|record| DeliveryResult {
+                notifier: "apps/a".into(),
+                id: record.id.as_str().into(),
+                is_sent: true,
+            })
+            .collect();
+        prev = next;
+    }
+}
+
+#[test]
+fn the_last_notification_is_true() {
+    let all = json!({});
+    check(
+        "it fails again",
+        &all,
+        &[
+            (0, READY, &[], None),
+            (10, FAILS, &["Failed"], None),
+            (20, READY, &["Recovered"], None),
+            (30, FAILS, &[], Some(580)),
+            (31, FAILS, &[], Some(579)),
+            (609, FAILS, &[], Some(1)),
+            (610, FAILS, &["Failed"], None),
+            (611, FAILS, &[], None),
+            (700, READY, &["Recovered"], None),
+        ],
+    );
+    check(
+        "it recovers again",
+        &all,
+        &[
+            (0, FAILS, &["Failed"], None),
+            (500, READY, &["Recovered"], None),
+            (610, FAILS, &["Failed"], None),
+            (620, READY, &[], Some(480)),
+            (1100, READY, &["Recovered"], None),
+        ],
+    );
+    check(
+        "it is well before the throttle ends",
+        &all,
+        &[
+            (0, FAILS, &["Failed"], None),
+            (10, READY, &["Recovered"], None),
+            (20, FAILS, &[], Some(580)),
+            (30, READY, &[], None),
+            (700, READY, &[], None),
+        ],
+    );
+    check(
+        "it is degraded again",
+        &all,
+        &[
+            (0, READY, &[], None),
+            (10, BAD, &["Degraded"], None),
+            (20, READY, &["Recovered"], None),
+            (30, BAD, &[], Some(580)),
+            (900, BAD, &["Degraded"], None),
+        ],
+    );
+    // Of another sort of trouble nothing is left out.
+    check(
+        "it fails and is degraded",
+        &all,
+        &[
+            (0, READY, &[], None),
+            (10, FAILS, &["Failed"], None),
+            (20, READY, &["Recovered"], None),
+            (30, BAD, &["Degraded"], None),
+            (40, READY, &[], Some(580)),
+        ],
+    );
+    check(
+        "a filter leaves it out",
+        &json!({"filter": "transition != 'Failed' || message != 'why'"}),
+        &[
+            (0, READY, &[], None),
+            (10, BAD, &["Degraded"], None),
+            (20, READY, &["Recovered"], None),
+            (30, FAILS, &[], None),
+            (900, FAILS, &[], None),
+        ],
+    );
+    check(
+        "nobody asks for Recovered",
+        &json!({"transitions": ["Failed"]}),
+        &[
+            (0, READY, &[], None),
+            (10, FAILS, &["Failed"], None),
+            (20, READY, &[], None),
+            (900, READY, &[], None),
+        ],
+    );
+}
