@@ -125,7 +125,7 @@ impl Fakes {
         let asked = page::parse_path(path);
         let page::Route::Live(sync, view) = &asked.route else { panic!("{path}: {asked:?}") };
         let is_person = *viewer != Viewer::Loopback;
-        let person = is_person.then_some((&self.reviews, viewer, self.ends));
+        let person = is_person.then_some((&self.reviews, viewer, SessionEnd::at(self.ends)));
         let visit = LiveVisit { board: Arc::new(board), person, query, json: asked.json, is_head: false };
         self.pages.respond(&visit, sync, view).await
     }
