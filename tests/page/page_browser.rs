@@ -47,7 +47,7 @@ fn served(board: StatusBoard) -> Served {
 }
 
 /// Returns the live form of an object: its desired one, with edits.
-fn seen(id: &ObjectId, mut body: Value) -> LiveObject {
+pub(crate) fn seen(id: &ObjectId, mut body: Value) -> LiveObject {
     let differs = |path: &str, live: Value, wanted: Value| LiveDifference {
         path: path.to_owned(),
         values: Some((Some(live), Some(wanted))),
