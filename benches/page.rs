@@ -69,7 +69,8 @@ fn measure(board: StatusBoard, of: &str, paths: &[(&str, String)], (most, bytes)
         let (median, size) = asked[ROUNDS / 2];
         let (slowest, _) = asked[ROUNDS - 1];
         println!("| {what}, of {of} | {median:.1?} | {slowest:.1?} | {size} |");
-        assert!(median < most, "{path}: over the bar of {most:?}");
+        // Without optimisation the times are meaningless.
+        assert!(cfg!(debug_assertions) || median < most, "{path}: over the bar of {most:?}");
         assert!(size < bytes, "{path}: over the bar of {bytes} bytes");
     }
 }

@@ -35,7 +35,8 @@ const BAR: u64 = 50_000_000;
 /// Opens the streams, changes the board, and prints what it costs.
 pub(crate) fn measure(board: StatusBoard) {
     let runtime = Runtime::new().expect("a runtime");
-    let sandbox = runtime.block_on(async { Arc::new(Sandbox::new(&Options::default())) });
+    let options = Options { record_requests: true, ..Options::default() };
+    let sandbox = runtime.block_on(async { Arc::new(Sandbox::new(&options)) });
     let (board, newest) = watch::channel(Arc::new(board));
     let address = runtime.block_on(serve(&sandbox, newest));
     let mut first = follow(address, "warm-up");
@@ -66,6 +67,7 @@ pub(crate) fn measure(board: StatusBoard) {
     println!("| reviews of rights | {reviews} |");
     println!("| other requests to the API server | {others} |");
     assert!(added < BAR, "over the bar of {BAR} bytes");
+    assert!(reviews >= FOLLOWERS, "the requests are counted");
     assert_eq!(others, 0, "over the bar of 0 requests");
     // The server and its clients end with the process.
     std::mem::forget((runtime, streams));

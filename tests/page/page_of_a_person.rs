@@ -82,7 +82,7 @@ impl Console {
                 }
             }
         });
-        let sandbox = Sandbox::new(&Options::default());
+        let sandbox = Sandbox::new(&Options { record_requests: true, ..Options::default() });
         let connection = Connection::from_client(sandbox.client(), "ops");
         let (metrics, settings) = (Metrics::new().unwrap(), Settings::default());
         let cluster = Cluster::new(connection, metrics, WritePermit::unlimited(), &settings);

@@ -56,6 +56,7 @@ impl EventStream {
         }
         let silence = sleep(KEEP_ALIVE_INTERVAL);
         tokio::pin!(silence);
+        let mut has_changed = false;
         loop {
             let board = self.board.borrow_and_update().clone();
             let board = match &mut self.rights {
@@ -67,16 +68,16 @@ impl EventStream {
                 self.last_sent = Some(now);
                 return Some(format!("event: version\ndata: {now}\n\n"));
             }
-            tokio::select! {
-                changed = self.board.changed() => changed.ok()?,
-                _ = self.ending.wait_for(|ending| *ending) => return None,
-                () = sleep(DECISION_AGE), if self.rights.is_some() => continue,
-                () = &mut silence => return Some(":\n\n".to_owned()),
-            }
             // Other Syncs may change often: compare the version of this page at this interval only.
-            if self.rights.is_some() || page::version(&self.board.borrow(), &self.route) == self.last_sent {
+            if has_changed {
                 sleep(MIN_EVENT_INTERVAL).await;
             }
+            has_changed = tokio::select! {
+                changed = self.board.changed() => changed.map(|()| true).ok()?,
+                _ = self.ending.wait_for(|ending| *ending) => return None,
+                () = sleep(DECISION_AGE), if self.rights.is_some() => false,
+                () = &mut silence => return Some(":\n\n".to_owned()),
+            };
         }
     }
 }

@@ -7,6 +7,7 @@ use axum::extract::Request;
 use futures::StreamExt as _;
 use moorline::report::board::{DaemonRole, SyncCard};
 use moorline::serve::viewer::{Person, Viewer};
+use serde_json::Value;
 use tower::ServiceExt as _;
 
 use super::Console;
@@ -17,7 +18,8 @@ const FOLLOWERS: usize = 20;
 #[tokio::test]
 async fn people_who_follow_cost_the_api_server_nothing_but_reviews() {
     let console = Console::start();
-    console.sandbox.take_requests();
+    console.request("GET", "/api/v1/namespaces", &Value::Null).await;
+    assert_eq!(console.sandbox.take_requests().len(), 1, "they are counted");
     let mut streams = Vec::new();
     for number in 0..FOLLOWERS {
         let (user, groups, extra) = (format!("person-{number}"), Vec::new(), Default::default());
