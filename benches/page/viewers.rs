@@ -1,7 +1,7 @@
 //! Cost of 200 people who follow the overview of a console: memory, and requests to the API server.
 //!
-//! In: a board of 1,000 Syncs, the sandbox as the API server, and one person for each stream. Out: a
-//! row. The memory is that of this process, which holds both ends of each stream and the API server.
+//! In: a board of 1,000 Syncs, the sandbox as the API server, and one person for each stream.
+//! Out: a table. The memory is that of this process, which has both ends of each stream.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpStream;
@@ -62,7 +62,10 @@ pub(crate) fn measure(board: StatusBoard) {
     println!();
     println!("| {FOLLOWERS} people follow 1000 Syncs | |");
     println!("|---|---|");
-    println!("| memory that they add, with the browsers' ends of the streams | {:.1} MB |", added as f64 / 1e6);
+    println!(
+        "| memory that they add, with the browsers' ends of the streams | {:.1} MB |",
+        added as f64 / 1e6
+    );
     println!("| slowest of {CHANGES} changes on all {FOLLOWERS} | {slowest:.1?} |");
     println!("| reviews of rights | {reviews} |");
     println!("| other requests to the API server | {others} |");

@@ -198,7 +198,8 @@ impl StatusPage {
                 };
                 match board {
                     Ok(board) => {
-                        let person = signed_in.map(|who| (&who.access.reviews, who.viewer, who.session.end.clone()));
+                        let person =
+                            signed_in.map(|who| (&who.access.reviews, who.viewer, who.session.end.clone()));
                         let visit = LiveVisit { board, person, query, json: asked.json, is_head };
                         self.0.live.respond(&visit, sync, view).await
                     }
@@ -287,7 +288,8 @@ impl StatusPage {
             route: of.map_or(Route::Overview, Route::Sync),
             last_sent: None,
             until: person.map(|who| who.session.end.clone()).unwrap_or_default(),
-            rights: person.map(|who| StreamRights::new(who.access.clone(), who.viewer.clone(), self.0.parts.clone())),
+            rights: person
+                .map(|who| StreamRights::new(who.access.clone(), who.viewer.clone(), self.0.parts.clone())),
             _place: place,
         };
         let stream = futures::stream::unfold(listener, |mut listener| async move {

@@ -47,7 +47,8 @@ struct Console {
 
 impl Console {
     fn start() -> Self {
-        let gone = |_: &ObjectId, _: Value| LiveObject { live: None, differences: Vec::new(), writers: Vec::new() };
+        let gone =
+            |_: &ObjectId, _: Value| LiveObject { live: None, differences: Vec::new(), writers: Vec::new() };
         Self::of(board_with_every_state(), gone)
     }
 
@@ -75,7 +76,8 @@ impl Console {
                     LiveRequest::Object(request) => {
                         told.lock().unwrap().push(request.id.to_string());
                         let card = known.borrow().cards.get(&request.sync).cloned();
-                        let desired = card.and_then(|card| Some(json!(card.objects.wanted(&request.id)?.body())));
+                        let desired =
+                            card.and_then(|card| Some(json!(card.objects.wanted(&request.id)?.body())));
                         let _ = request.answer.send(Ok(live(&request.id, desired.unwrap_or_default())));
                     }
                     other => clicks::answer(other).await,

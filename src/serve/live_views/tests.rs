@@ -173,10 +173,14 @@ async fn a_viewer_sees_what_kubernetes_grants() {
         assert!(body.contains(there) && !body.contains(absent), "without {refused}: {path}\n{body}");
     }
     assert!(fakes.logs.try_recv().is_err(), "no log was opened");
-    // The log of the failing Pod is found; who may not list Pods comes to the tree.
+    // The log of the failing Pod is found; a person who may not list Pods is led to the tree.
     for (refused, path, place) in [
         ("", "/syncs/ops/shop/failing-log", "/syncs/ops/shop/pods/shop/web-1-a/logs?container=web"),
-        ("", "/api/v1/syncs/ops/shop/failing-log", "/api/v1/syncs/ops/shop/pods/shop/web-1-a/logs?container=web"),
+        (
+            "",
+            "/api/v1/syncs/ops/shop/failing-log",
+            "/api/v1/syncs/ops/shop/pods/shop/web-1-a/logs?container=web",
+        ),
         ("list Pod", "/syncs/ops/shop/failing-log", TREE),
     ] {
         *fakes.refused.lock().unwrap() = BTreeSet::from([refused.to_owned()]);

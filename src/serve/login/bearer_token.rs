@@ -71,7 +71,7 @@ impl BearerTokens {
         Self { audience: audience.into(), reviews, known: Mutex::default(), shares: ReviewShares::default() }
     }
 
-    /// Returns the person of a token, and the hash of the token. `peer` is the address of the client.
+    /// Returns the person of a token, and the hash of the token. `peer` is the client's address.
     pub(super) async fn person(
         &self,
         token: &str,

@@ -43,9 +43,9 @@ pub use oidc_sign_in::SIGN_IN_SECONDS;
 pub(in crate::serve) use origin::is_same_origin;
 use origin::{ConsoleAddress, is_known_host};
 use proxy_headers::ProxyHeaders;
+use review_shares::WINDOW;
 pub(in crate::serve) use sealed_cookie::random_text;
 use sealed_cookie::{CookieKeys, CookieKind};
-use review_shares::WINDOW;
 pub use session::{Session, SignInWay, csrf_token, verify_csrf};
 pub use set_up::SetUpError;
 pub(in crate::serve) use tls::{PageTls, ProxyConnection};
@@ -166,7 +166,11 @@ impl SignIn {
         self.by_cookie(headers).ok_or(IdentityError::Unknown)
     }
 
-    async fn by_token(&self, headers: &HeaderMap, peer: IpAddr) -> Result<(Arc<Person>, Session), IdentityError> {
+    async fn by_token(
+        &self,
+        headers: &HeaderMap,
+        peer: IpAddr,
+    ) -> Result<(Arc<Person>, Session), IdentityError> {
         let refused = || IdentityError::Refused("The token is not accepted.".to_owned());
         let mut values = headers.get_all(AUTHORIZATION).iter();
         let (Some(value), None) = (values.next(), values.next()) else { return Err(refused()) };

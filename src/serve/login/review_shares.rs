@@ -1,4 +1,4 @@
-//! Shares of the token reviews: a flood of wrong tokens from some addresses takes no turn of others.
+//! Shares of the token reviews: a flood of wrong tokens takes no turn of other addresses.
 //!
 //! In: the address of a client, and the hash of a token that nobody has decided about. Out: a
 //! [`ReviewTurn`], or a refusal. A token that was accepted within [`TRUSTED_FOR`] always gets one.
@@ -39,7 +39,7 @@ struct Shares {
     strangers: usize,
 }
 
-/// What an address has used.
+/// The use of one address.
 #[derive(Debug)]
 struct AddressShare {
     since: Instant,
@@ -68,11 +68,8 @@ impl ReviewShares {
             return None;
         }
         let address = shares.place_of(network_of(address), now);
-        let share = shares.by_address.entry(address).or_insert(AddressShare {
-            since: now,
-            failures: 0,
-            waiting: 0,
-        });
+        let share =
+            shares.by_address.entry(address).or_insert(AddressShare { since: now, failures: 0, waiting: 0 });
         if now.duration_since(share.since) >= WINDOW {
             (share.since, share.failures) = (now, 0);
         }
@@ -93,8 +90,7 @@ impl Shares {
     /// The address under which a client is counted: one for all, if there are too many.
     fn place_of(&mut self, address: IpAddr, now: Instant) -> IpAddr {
         if self.by_address.len() >= MAX_KEPT && !self.by_address.contains_key(&address) {
-            self.by_address
-                .retain(|_, share| share.waiting > 0 || now.duration_since(share.since) < WINDOW);
+            self.by_address.retain(|_, share| share.waiting > 0 || now.duration_since(share.since) < WINDOW);
         }
         let has_room = self.by_address.len() < MAX_KEPT || self.by_address.contains_key(&address);
         if has_room { address } else { IpAddr::V6(Ipv6Addr::UNSPECIFIED) }
@@ -163,9 +159,11 @@ mod tests {
         // Those that wait: a few of an address, and not all of several.
         let mut waiting: Vec<_> = (1..1024).filter_map(|number| shares.take(flood, hash(number))).collect();
         assert_eq!(waiting.len(), MAX_WAITING);
-        waiting.extend((3..9).flat_map(|last| (1..9).map(move |it| (last, it))).filter_map(|(last, it)| {
-            shares.take(at(last), hash(usize::from(last) * 100 + it))
-        }));
+        waiting.extend(
+            (3..9)
+                .flat_map(|last| (1..9).map(move |it| (last, it)))
+                .filter_map(|(last, it)| shares.take(at(last), hash(usize::from(last) * 100 + it))),
+        );
         assert_eq!(waiting.len(), MAX_STRANGERS);
         assert!(shares.take(own, hash(7777)).is_none(), "an unknown token waits");
         assert!(shares.take(flood, ada).is_some(), "a token that was accepted has a turn everywhere");

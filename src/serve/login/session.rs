@@ -31,7 +31,7 @@ pub struct Session {
     pub(super) id: String,
     /// The way of the sign-in.
     pub way: SignInWay,
-    /// The end, at which the viewer has to be known again: event streams and followed logs end then.
+    /// The end, at which the viewer has to be known again: streams and followed logs end then.
     pub end: SessionEnd,
     pub(super) key: Arc<hmac::Key>,
 }
@@ -43,7 +43,7 @@ impl Session {
         Self { id: "local".to_owned(), way: SignInWay::Local, end: SessionEnd::default(), key: Arc::new(key) }
     }
 
-    /// True if browsers sign the person in by themselves, also if another website makes the request.
+    /// True if browsers sign the person in by themselves, also for another website's request.
     fn is_ambient(&self) -> bool {
         self.way != SignInWay::Token
     }

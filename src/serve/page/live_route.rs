@@ -72,10 +72,9 @@ pub(crate) fn failing_log(sync: &SyncName, tree: &LiveTree) -> Option<Link> {
         ObjectHealth::Degraded => Some(0),
         ObjectHealth::Unknown => Some(1),
         ObjectHealth::Progressing => Some(2),
-        ObjectHealth::NoStatus
-        | ObjectHealth::NotRead
-        | ObjectHealth::Healthy
-        | ObjectHealth::Suspended => None,
+        ObjectHealth::NoStatus | ObjectHealth::NotRead | ObjectHealth::Healthy | ObjectHealth::Suspended => {
+            None
+        }
     };
     let pods = tree.nodes.iter().filter(|node| node.pod.is_some());
     let (_, node) = pods.filter_map(|node| Some((urgency(node)?, node))).min_by_key(|(rank, _)| *rank)?;

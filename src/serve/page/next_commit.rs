@@ -1,6 +1,6 @@
-//! What the next commit would do: the plan that the daemon has of it, or why it has none.
+//! The next commit of a Sync: the plan that the daemon has of it, or why it has none.
 //!
-//! In: a card. Out: [`NextCommit`], from the status alone: nothing is read or rendered for a viewer.
+//! In: a card. Out: [`NextCommit`], from the status alone: nothing is rendered for a viewer.
 //! A Sync that is not held has no next commit: each is applied as soon as it is seen.
 
 use crate::api::{ApprovalSubject, PendingApproval};
@@ -9,7 +9,7 @@ use crate::report::board::{SyncCard, SyncState};
 use super::html::Html;
 use super::{commit, layout};
 
-/// What is known about the next commit of a Sync.
+/// The knowledge about the next commit of a Sync.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct NextCommit<'a> {
     /// The newest revision that was seen, if it is not applied.
@@ -109,13 +109,55 @@ mod tests {
         let asks = |of: &str| json!([{"of": "Revision", "hash": "h", "revision": of, "changed": 1}]);
         let prune = json!({"hash": "h", "objects": 2});
         for (conditions, revision, more, newest, has_plan, text) in [
-            (ready("False", "ApprovalRequired"), &revision, json!({"approvals": asks("main@2")}), Some("main@2"), true, "its plan is below"),
-            (ready("False", "ApprovalRequired"), &revision, json!({"approvals": asks("main@0")}), Some("main@2"), false, "An earlier revision"),
+            (
+                ready("False", "ApprovalRequired"),
+                &revision,
+                json!({"approvals": asks("main@2")}),
+                Some("main@2"),
+                true,
+                "its plan is below",
+            ),
+            (
+                ready("False", "ApprovalRequired"),
+                &revision,
+                json!({"approvals": asks("main@0")}),
+                Some("main@2"),
+                false,
+                "An earlier revision",
+            ),
             (ready("False", "Suspended"), &revision, json!({}), Some("main@2"), false, "suspended"),
-            (ready("False", "YamlInvalid"), &revision, json!({}), Some("main@2"), false, "could not be applied"),
-            (ready("False", "PruneHeld"), &revision, json!({"approval": prune}), Some("main@2"), false, "except for the deletions"),
-            (ready("False", "PruneHeld"), &same, json!({"approval": prune}), None, false, "except for the deletions"),
-            (ready("True", "Applied"), &chosen(&revision), json!({}), Some("main@2"), false, "held at a revision"),
+            (
+                ready("False", "YamlInvalid"),
+                &revision,
+                json!({}),
+                Some("main@2"),
+                false,
+                "could not be applied",
+            ),
+            (
+                ready("False", "PruneHeld"),
+                &revision,
+                json!({"approval": prune}),
+                Some("main@2"),
+                false,
+                "except for the deletions",
+            ),
+            (
+                ready("False", "PruneHeld"),
+                &same,
+                json!({"approval": prune}),
+                None,
+                false,
+                "except for the deletions",
+            ),
+            (
+                ready("True", "Applied"),
+                &chosen(&revision),
+                json!({}),
+                Some("main@2"),
+                false,
+                "held at a revision",
+            ),
             (ready("True", "Applied"), &chosen(&same), json!({}), None, false, "held at the newest"),
             (ready("False", "Progressing"), &revision, json!({}), Some("main@2"), false, "being applied"),
             (ready("True", "Applied"), &same, json!({}), None, false, "There is none"),

@@ -1,8 +1,9 @@
 //! The plan of a Sync: what the next commit would do, what is held and why, and what an approval
 //! would let go.
 //!
-//! In: a card. Out: the next commit, the pending deletions with their hash and the commands, and the objects that
-//! are not as in Git by reason. The approval section has the id `waiting`: actions go there.
+//! In: a card. Out: the next commit, the pending deletions with their hash and the commands, and
+//! the objects that are not as in Git by reason. The approval section has the id `waiting`: actions
+//! go there.
 
 use std::collections::BTreeMap;
 

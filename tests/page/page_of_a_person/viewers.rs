@@ -32,7 +32,8 @@ async fn people_who_follow_cost_the_api_server_nothing_but_reviews() {
     }
     let mut next = async || {
         let events = futures::future::join_all(streams.iter_mut().map(|stream| stream.next())).await;
-        let text = |event: Option<Result<_, _>>| String::from_utf8(Vec::from(event.unwrap().unwrap())).unwrap();
+        let text =
+            |event: Option<Result<_, _>>| String::from_utf8(Vec::from(event.unwrap().unwrap())).unwrap();
         events.into_iter().map(text).collect::<Vec<String>>()
     };
     let first = next().await;
