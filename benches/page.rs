@@ -3,7 +3,8 @@
 //! a table.
 //!
 //! Limits: with 1,000 objects or 1,000 Syncs the first byte arrives within 20 ms, and a page is
-//! smaller than 100 kB. With 10,000 objects the size is the same, and the time 100 ms.
+//! smaller than 100 kB. With 10,000 objects the size is the same, and the time 100 ms. 200 people who
+//! follow add less than 50 MB, and send nothing to the API server but reviews of rights.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -19,6 +20,8 @@ use tokio::sync::{mpsc, watch};
 #[path = "../tests/page/board.rs"]
 #[expect(dead_code, reason = "the tests use more of it")]
 mod board;
+#[path = "page/viewers.rs"]
+mod viewers;
 
 const ROUNDS: usize = 51;
 /// Limits: objects, time to the first byte, bytes.
@@ -53,6 +56,7 @@ fn main() {
     ];
     let (_, most, bytes) = BARS[0];
     measure(board::many_syncs(1000), "1000 Syncs", &paths, (most, bytes));
+    viewers::measure(board::many_syncs(1000));
 }
 
 /// Prints a row for each path, and holds it against the bars.
@@ -65,7 +69,8 @@ fn measure(board: StatusBoard, of: &str, paths: &[(&str, String)], (most, bytes)
         let (median, size) = asked[ROUNDS / 2];
         let (slowest, _) = asked[ROUNDS - 1];
         println!("| {what}, of {of} | {median:.1?} | {slowest:.1?} | {size} |");
-        assert!(median < most, "{path}: over the bar of {most:?}");
+        // Without optimisation the times are meaningless.
+        assert!(cfg!(debug_assertions) || median < most, "{path}: over the bar of {most:?}");
         assert!(size < bytes, "{path}: over the bar of {bytes} bytes");
     }
 }

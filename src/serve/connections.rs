@@ -30,6 +30,10 @@ const MAX_HEAD_BYTES: usize = 16 * 1024;
 /// The most consecutive failures to accept a connection, a second apart.
 const MAX_FAILURES: u32 = 60;
 
+/// The address of the client at the other end of a connection, as an extension of its requests.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PeerAddress(pub(super) IpAddr);
+
 /// Limits of a listener.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ConnectionLimits {
@@ -105,9 +109,11 @@ pub(super) async fn serve_connections(
                     if places.by_age.len() >= bounds.most {
                         places.close_oldest();
                     }
-                    let (number, close) = places.add(peer.ip().to_canonical());
+                    let peer = peer.ip().to_canonical();
+                    let (number, close) = places.add(peer);
                     let ends = (closing.subscribe(), close);
-                    let connection = accept(stream, tls.clone(), http.clone(), router.clone(), ends);
+                    let router = router.clone().layer(Extension(PeerAddress(peer)));
+                    let connection = accept(stream, tls.clone(), http.clone(), router, ends);
                     open.spawn(async move {
                         connection.await;
                         number

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::http::header::RETRY_AFTER;
+use axum::http::header::{LOCATION, RETRY_AFTER};
 use axum::http::{HeaderValue, Response, StatusCode};
 use jiff::Timestamp;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
@@ -20,7 +20,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use super::live_requests::{LiveRequest, LogRequest};
 use super::log_stream::LogStream;
 use super::status_page::{NO_STORE, built, head, plain};
-use super::viewer::AccessQuestion;
+use super::viewer::{AccessQuestion, AccessReviews, Viewer};
 use crate::api::SyncName;
 use crate::cluster::viewer::LogOptions;
 use crate::report::board::SyncCard;
@@ -78,6 +78,7 @@ impl LivePages {
         match view {
             LiveView::Tree => self.tree(visit, &card).await,
             LiveView::Events => self.events(visit, &card).await,
+            LiveView::FailingLog => self.failing_log(visit, &card).await,
             LiveView::Pod(pod) => match self.owned_pod(visit, &card, pod).await {
                 Ok(owned) => visit.pod(&card, &owned),
                 Err(response) => response,
@@ -103,6 +104,17 @@ impl LivePages {
                 false => page::tree_page(&visit.board, card, tree, &filter, Timestamp::now()),
             },
         )
+    }
+
+    /// Leads to the log of the first Pod that fails; without one, to the tree.
+    async fn failing_log(&self, visit: &LiveVisit<'_>, card: &SyncCard) -> Response<Body> {
+        let place = match self.read_tree(&card.name).await {
+            Ok(tree) => page::failing_log(&card.name, &*visit.visible(tree).await),
+            Err(_) => None,
+        };
+        let place = place.unwrap_or_else(|| LiveView::Tree.link(&card.name));
+        let place = if visit.json { place.json() } else { place };
+        built(head(303, TEXT, NO_STORE, None).header(LOCATION, place.as_str()).body(Body::empty()))
     }
 
     async fn events(&self, visit: &LiveVisit<'_>, card: &SyncCard) -> Response<Body> {
@@ -159,7 +171,7 @@ impl LivePages {
                 },
             )
         };
-        let Some((reviews, viewer, ends)) = visit.person else { return show(403, &LogContent::SignInNeeded) };
+        let Some((reviews, viewer, end)) = &visit.person else { return show(403, &LogContent::SignInNeeded) };
         let question = pod_question("get", "log", &owned.pod.namespace);
         let reviewed = Instant::now();
         if !visit.is_granted(question.clone()).await {
@@ -183,7 +195,7 @@ impl LivePages {
         };
         match place {
             Some(place) => {
-                let person = (reviews.clone(), viewer.clone(), ends);
+                let person = (AccessReviews::clone(reviews), Viewer::clone(viewer), end.clone());
                 let stream = LogStream::new(log, person, (question, reviewed), self.ending.clone(), place);
                 let builder = head(200, TEXT, NO_STORE, None);
                 built(builder.body(Body::from_stream(stream.into_texts())))

@@ -10,6 +10,7 @@ use futures::Stream;
 use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 
+use super::login::SessionEnd;
 use super::rights::DECISION_AGE;
 use super::viewer::{AccessQuestion, AccessReviews, Viewer};
 use crate::serve::page::LogText;
@@ -25,7 +26,7 @@ pub(super) struct LogStream {
     reviews: AccessReviews,
     question: AccessQuestion,
     /// The end of the session.
-    ends: Option<Instant>,
+    end: SessionEnd,
     /// Time of the last decision.
     reviewed: Instant,
     sent: usize,
@@ -38,13 +39,13 @@ impl LogStream {
     /// Creates the stream after the right was granted once.
     pub(super) fn new(
         log: mpsc::Receiver<Vec<u8>>,
-        (reviews, viewer, ends): (AccessReviews, Viewer, Option<Instant>),
+        (reviews, viewer, end): (AccessReviews, Viewer, SessionEnd),
         (question, reviewed): (AccessQuestion, Instant),
         ending: watch::Receiver<bool>,
         place: OwnedSemaphorePermit,
     ) -> Self {
         let (text, sent, is_done) = (LogText::default(), 0, false);
-        Self { log, text, viewer, reviews, question, ends, reviewed, sent, ending, is_done, _place: place }
+        Self { log, text, viewer, reviews, question, end, reviewed, sent, ending, is_done, _place: place }
     }
 
     /// The texts, as they arrive.
@@ -62,28 +63,28 @@ impl LogStream {
                 // The review comes first, so that no byte goes out on an older decision.
                 biased;
                 _ = self.ending.wait_for(|ending| *ending) => return None,
-                () = end_of(self.ends) => None,
+                () = self.end.come() => None,
                 () = sleep_until(self.reviewed + DECISION_AGE) => None,
                 bytes = self.log.recv() => Some(bytes),
             };
             match bytes {
-                None if self.ends.is_some_and(|ends| ends <= Instant::now()) => {
-                    return Some(self.end("your session has ended"));
+                None if self.end.has_come() => {
+                    return Some(self.say_end("your session has ended"));
                 }
                 None => {
                     let asked = Instant::now();
                     match self.reviews.is_allowed(&self.viewer, self.question.clone()).await {
                         Ok(true) => self.reviewed = asked,
-                        Ok(false) => return Some(self.end("you may not read this log any more")),
-                        Err(_) => return Some(self.end("your permission could not be confirmed")),
+                        Ok(false) => return Some(self.say_end("you may not read this log any more")),
+                        Err(_) => return Some(self.say_end("your permission could not be confirmed")),
                     }
                 }
-                Some(None) => return Some(self.end("the log has ended, or its time limit is reached")),
+                Some(None) => return Some(self.say_end("the log has ended, or its time limit is reached")),
                 Some(Some(bytes)) => {
                     let text = self.text.push(&bytes);
                     self.sent += text.len();
                     if self.sent > MAX_BYTES {
-                        return Some(text + &self.end("a longer log is not sent at once"));
+                        return Some(text + &self.say_end("a longer log is not sent at once"));
                     }
                     if !text.is_empty() {
                         return Some(text);
@@ -95,17 +96,9 @@ impl LogStream {
     }
 
     /// Ends the stream with a line that says why.
-    fn end(&mut self, why: &str) -> String {
+    fn say_end(&mut self, why: &str) -> String {
         self.is_done = true;
         self.log.close();
         format!("{}\n[moorline: {why}]\n", self.text.finish())
-    }
-}
-
-/// Ends with the session.
-async fn end_of(ends: Option<Instant>) {
-    match ends {
-        Some(ends) => sleep_until(ends).await,
-        None => std::future::pending().await,
     }
 }

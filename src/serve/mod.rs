@@ -43,8 +43,9 @@ use webhooks::WebhookEndpoint;
 pub const MAX_CONNECTIONS: usize = 128;
 /// The most open connections on the listener for probes only.
 pub const MAX_PROBES: usize = 32;
-/// The most open connections of the status page, in addition.
-pub const MAX_PAGE_CONNECTIONS: usize = 64;
+/// The most open connections of the status page, in addition: two for each of 200 viewers, and
+/// room for more.
+pub const MAX_PAGE_CONNECTIONS: usize = 512;
 /// The longest wait for a request, also for the next one on an open connection.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// The longest life of a connection, so that a slow reader cannot hold it for ever.

@@ -32,7 +32,7 @@ use super::live_views::{LivePages, LiveVisit};
 use super::login::{Admission, PageTls, SignIn};
 use super::mcp;
 use super::page::{self, LiveRead, PageRequest, ReadObject, Route};
-use super::rights::{ConsoleAccess, StreamRights};
+use super::rights::{ConsoleAccess, SharedBoards, StreamRights};
 use crate::api::SyncName;
 use crate::object::ObjectId;
 use crate::report::board::{LiveObject, StatusBoard};
@@ -40,7 +40,7 @@ use event_stream::EventStream;
 use person::SignedIn;
 
 /// The most open event streams; further clients poll.
-pub const MAX_LISTENERS: usize = 32;
+pub const MAX_LISTENERS: usize = 256;
 /// The longest wait for a live object.
 const READ_TIMEOUT: Duration = Duration::from_secs(6);
 /// Answer for an object that was not read in time.
@@ -83,6 +83,8 @@ struct StatusPageInner {
     /// Rights and actions of people who sign in; without it, nobody can.
     console: Option<ConsoleAccess>,
     listeners: Arc<Semaphore>,
+    /// Parts of the board that the viewers of event streams share.
+    parts: Arc<SharedBoards>,
     /// Start time, which tells the versions of this process from those of another.
     began: u128,
 }
@@ -106,6 +108,7 @@ impl StatusPage {
             is_private,
             console: None,
             listeners,
+            parts: Arc::default(),
             began,
         };
         Self(Arc::new(inner), None)
@@ -200,7 +203,8 @@ impl StatusPage {
                 };
                 match board {
                     Ok(board) => {
-                        let person = signed_in.map(|who| (&who.access.reviews, who.viewer, who.session.ends));
+                        let person =
+                            signed_in.map(|who| (&who.access.reviews, who.viewer, who.session.end.clone()));
                         let visit = LiveVisit { board, person, query, json: asked.json, is_head };
                         self.0.live.respond(&visit, sync, view).await
                     }
@@ -288,8 +292,9 @@ impl StatusPage {
             ending: self.0.ending.clone(),
             route: of.map_or(Route::Overview, Route::Sync),
             last_sent: None,
-            until: person.and_then(|who| who.session.ends),
-            rights: person.map(|who| StreamRights::new(who.access.clone(), who.viewer.clone())),
+            until: person.map(|who| who.session.end.clone()).unwrap_or_default(),
+            rights: person
+                .map(|who| StreamRights::new(who.access.clone(), who.viewer.clone(), self.0.parts.clone())),
             _place: place,
         };
         let stream = futures::stream::unfold(listener, |mut listener| async move {

@@ -4,6 +4,7 @@
 pub(crate) mod admission;
 pub(crate) mod alerts;
 pub(crate) mod console;
+pub(crate) mod console_browser;
 pub(crate) mod deploy;
 pub(crate) mod grants;
 pub(crate) mod local_console;

@@ -47,7 +47,7 @@ fn served(board: StatusBoard) -> Served {
 }
 
 /// Returns the live form of an object: its desired one, with edits.
-fn seen(id: &ObjectId, mut body: Value) -> LiveObject {
+pub(crate) fn seen(id: &ObjectId, mut body: Value) -> LiveObject {
     let differs = |path: &str, live: Value, wanted: Value| LiveDifference {
         path: path.to_owned(),
         values: Some((Some(live), Some(wanted))),
@@ -315,6 +315,8 @@ fn what_changes_is_shown_by_itself_and_nothing_is_lost_by_it() {
     });
     browser
         .until("the page says so", "document.querySelector('.verdict .badge').innerText.includes('Synced')");
+    let node = "document.querySelector('#order a[aria-label=\"ops/shop: Synced\"]') !== null";
+    browser.until("its state in the graph", node);
     assert_eq!(browser.value("window.mark"), 1, "it was not loaded anew");
     assert_eq!(browser.value("document.getElementById('kinds').open"), true);
     assert_eq!(browser.value("document.activeElement.getAttribute('href')"), focused);

@@ -1,6 +1,9 @@
 //! Pages for a person who signed in: nothing that the person may not `get`, and a form for each action that the person may
 //! take. Rights are a table here; tests/cluster_ops/chart/console.rs asks a real API server.
 
+mod clicks;
+mod viewers;
+
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
@@ -17,7 +20,8 @@ use moorline::cluster::lease::WritePermit;
 use moorline::cluster::{Cluster, Connection};
 use moorline::controller::console::{ConsoleWork, serve_console_work};
 use moorline::metrics::Metrics;
-use moorline::report::board::LiveObject;
+use moorline::object::ObjectId;
+use moorline::report::board::{LiveObject, StatusBoard};
 use moorline::sandbox::{Options, Sandbox};
 use moorline::serve::login::{Session, csrf_token};
 use moorline::serve::rights::ConsoleAccess;
@@ -37,11 +41,19 @@ struct Console {
     read: Arc<Mutex<Vec<String>>>,
     sandbox: Sandbox,
     cluster: Cluster,
+    board: watch::Sender<Arc<StatusBoard>>,
     _end: watch::Sender<bool>,
 }
 
 impl Console {
     fn start() -> Self {
+        let gone =
+            |_: &ObjectId, _: Value| LiveObject { live: None, differences: Vec::new(), writers: Vec::new() };
+        Self::of(board_with_every_state(), gone)
+    }
+
+    /// Serves a board; `live` makes the live form of an object from its desired one.
+    fn of(board: StatusBoard, live: fn(&ObjectId, Value) -> LiveObject) -> Self {
         let refused: Arc<Mutex<BTreeSet<String>>> = Arc::default();
         let (asked, read): (Arc<Mutex<Vec<String>>>, _) = Default::default();
         let (ask, mut questions) = mpsc::channel::<AccessRequest>(8);
@@ -56,22 +68,30 @@ impl Console {
         let (want, mut wanted) = mpsc::channel(8);
         let seen: Arc<Mutex<Vec<String>>> = read;
         let told = seen.clone();
+        let (board, newest) = watch::channel(Arc::new(board));
+        let known = newest.clone();
         tokio::spawn(async move {
-            while let Some(LiveRequest::Object(request)) = wanted.recv().await {
-                told.lock().unwrap().push(request.id.to_string());
-                let gone = LiveObject { live: None, differences: Vec::new(), writers: Vec::new() };
-                let _ = request.answer.send(Ok(gone));
+            while let Some(request) = wanted.recv().await {
+                match request {
+                    LiveRequest::Object(request) => {
+                        told.lock().unwrap().push(request.id.to_string());
+                        let card = known.borrow().cards.get(&request.sync).cloned();
+                        let desired =
+                            card.and_then(|card| Some(json!(card.objects.wanted(&request.id)?.body())));
+                        let _ = request.answer.send(Ok(live(&request.id, desired.unwrap_or_default())));
+                    }
+                    other => clicks::answer(other).await,
+                }
             }
         });
-        let sandbox = Sandbox::new(&Options::default());
+        let sandbox = Sandbox::new(&Options { record_requests: true, ..Options::default() });
         let connection = Connection::from_client(sandbox.client(), "ops");
         let (metrics, settings) = (Metrics::new().unwrap(), Settings::default());
         let cluster = Cluster::new(connection, metrics, WritePermit::unlimited(), &settings);
         let objects = set(&[deployment("web")]);
         let own = cluster.clone();
-        let (_, board) = watch::channel(Arc::new(board_with_every_state()));
         let identity = Arc::new(move |_: &_| Some((objects.clone(), own.clone())));
-        let work = ConsoleWork { cluster: cluster.clone(), board: board.clone(), identity };
+        let work = ConsoleWork { cluster: cluster.clone(), board: newest.clone(), identity };
         let (act, actions) = mpsc::channel(8);
         let (nobody, reviews) = mpsc::channel(1);
         tokio::spawn(async move {
@@ -80,7 +100,7 @@ impl Console {
         });
         let access = ConsoleAccess { reviews: AccessReviews::new(ask), actions: act };
         let (end, ending) = watch::channel(false);
-        let page = StatusPage::new(board, want, ending, false).with_console(access);
+        let page = StatusPage::new(newest, want, ending, false).with_console(access);
         Self {
             page,
             session: Session::local("secret"),
@@ -89,6 +109,7 @@ impl Console {
             read: seen,
             sandbox,
             cluster,
+            board,
             _end: end,
         }
     }
@@ -104,6 +125,25 @@ impl Console {
         (status, String::from_utf8(body.to_vec()).unwrap())
     }
 
+    /// Creates the Sync of the board, with this status, and a Deployment of it.
+    async fn create(&self, status: &Value) {
+        self.sandbox.define(&moorline::api::definition().unwrap()).unwrap();
+        self.cluster.discovery().ensure().await.unwrap();
+        for (path, body) in [
+            ("/api/v1/namespaces", json!({"metadata": {"name": "ops"}})),
+            ("/api/v1/namespaces", json!({"metadata": {"name": "shop"}})),
+            (
+                "/apis/moorline.dev/v1alpha1/namespaces/ops/syncs",
+                json!({"apiVersion": "moorline.dev/v1alpha1", "kind": "Sync", "metadata": {"name": "shop"},
+                    "spec": {"source": {"git": {"url": "https://github.com/example/fleet"}}}}),
+            ),
+            ("/apis/apps/v1/namespaces/shop/deployments", deployment("web")),
+        ] {
+            self.request("POST", path, &body).await;
+        }
+        self.sandbox.merge(&format!("{SYNC_OBJECT}/status"), &json!({"status": status}), "moorline").unwrap();
+    }
+
     async fn request(&self, method: &str, path: &str, body: &Value) -> Value {
         let request =
             http::Request::builder().method(method).uri(path).header("Content-Type", "application/json");
@@ -113,6 +153,8 @@ impl Console {
     }
 }
 
+/// The Sync at the API server.
+const SYNC_OBJECT: &str = "/apis/moorline.dev/v1alpha1/namespaces/ops/syncs/shop";
 const SYNC: &str = "/syncs/ops/shop";
 const WEB: &str = "/objects/apps/Deployment/shop/web";
 
@@ -183,20 +225,7 @@ async fn a_person_sees_and_is_offered_what_kubernetes_grants() {
 #[tokio::test]
 async fn a_restart_reaches_the_workload_with_the_token_of_the_session() {
     let console = Console::start();
-    console.sandbox.define(&moorline::api::definition().unwrap()).unwrap();
-    console.cluster.discovery().ensure().await.unwrap();
-    for (path, body) in [
-        ("/api/v1/namespaces", json!({"metadata": {"name": "ops"}})),
-        ("/api/v1/namespaces", json!({"metadata": {"name": "shop"}})),
-        (
-            "/apis/moorline.dev/v1alpha1/namespaces/ops/syncs",
-            json!({"apiVersion": "moorline.dev/v1alpha1", "kind": "Sync", "metadata": {"name": "shop"},
-                "spec": {"source": {"git": {"url": "https://github.com/example/fleet"}}}}),
-        ),
-        ("/apis/apps/v1/namespaces/shop/deployments", deployment("web")),
-    ] {
-        console.request("POST", path, &body).await;
-    }
+    console.create(&json!({})).await;
     let object = "object=apps%2FDeployment%7Cshop%2Fweb";
     let act = async |form: String| console.send("POST", &format!("{SYNC}/actions/restart"), form).await;
     assert_eq!(act(object.to_owned()).await.0, 403, "without the token");

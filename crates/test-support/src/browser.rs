@@ -169,6 +169,28 @@ impl Browser {
         }
     }
 
+    /// Clicks with the mouse on what an expression finds, where a person would see it.
+    pub fn click(&mut self, what: &str, element: &str) {
+        let place = format!(
+            "(() => {{ const it = {element}; if (!it) return null; it.scrollIntoView({{block: 'center'}}); \
+            const box = it.getClientRects()[0]; const [x, y] = [box.x + box.width / 2, box.y + box.height / 2]; \
+            const top = document.elementFromPoint(x, y); return it.contains(top) ? [x, y] : null; }})()"
+        );
+        let place = self.value(&place);
+        let (Some(x), Some(y)) = (place[0].as_f64(), place[1].as_f64()) else {
+            panic!("nothing to click on: {what}: {}", self.value("document.body.innerText"))
+        };
+        for kind in ["mousePressed", "mouseReleased"] {
+            let event = json!({"type": kind, "x": x, "y": y, "button": "left", "clickCount": 1});
+            self.call("Input.dispatchMouseEvent", event);
+        }
+    }
+
+    /// Sends a header with each request from now on.
+    pub fn header(&mut self, name: &str, value: &str) {
+        self.call("Network.setExtraHTTPHeaders", json!({"headers": {name: value}}));
+    }
+
     /// Types a text into the focused element.
     pub fn types(&mut self, text: &str) {
         self.call("Input.insertText", json!({"text": text}));

@@ -86,7 +86,7 @@ async fn act(
         | Action::Resume
         | Action::Approve(_)
         | Action::Rollback { .. }
-        | Action::Release => {
+        | Action::Release(_) => {
             let (live, change, version) = write(work, sync, action, by, answer).await?;
             record(work, sync, &change, (&uid(&live), version), by);
             (change.deed, uid(&live))

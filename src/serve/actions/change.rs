@@ -10,7 +10,7 @@ use super::{Action, ActionError};
 use crate::api::{
     APPROVE_ANNOTATION, APPROVED_BY_ANNOTATION, DELETION_ANNOTATION, HOLD_BY_ANNOTATION,
     HOLD_REASON_ANNOTATION, HOLD_REVISION_ANNOTATION, REQUEST_ANNOTATION, REQUESTED_BY_ANNOTATION,
-    SUSPEND_BY_ANNOTATION, short_revision, signed_by,
+    RevisionHold, SUSPEND_BY_ANNOTATION, short_revision, signed_by,
 };
 
 /// A change of a Sync.
@@ -59,16 +59,19 @@ pub fn change_of(action: &Action, sync: &Value, by: &str, request: &str) -> Resu
             });
             (annotations(marks), format!("rolls it back to {}: {reason}", short_revision(revision)), None)
         }
-        Action::Release => {
-            let mark =
-                sync.pointer("/metadata/annotations").and_then(|all| all.get(HOLD_REVISION_ANNOTATION));
-            let Some(held) = mark.and_then(Value::as_str) else {
+        Action::Release(shown) => {
+            let marks = sync.pointer("/metadata/annotations");
+            let mark = |key: &str| marks.and_then(|all| all.get(key)).and_then(Value::as_str);
+            let Some(RevisionHold { revision: held, .. }) = RevisionHold::of_annotations(mark) else {
                 return changed("it is not held at a revision".to_owned());
             };
+            if held != *shown {
+                return changed(format!("it is held at {} now", short_revision(&held)));
+            }
             let marks = json!({
                 HOLD_REVISION_ANNOTATION: null, HOLD_BY_ANNOTATION: null, HOLD_REASON_ANNOTATION: null,
             });
-            (annotations(marks), format!("releases it from {}", short_revision(held)), None)
+            (annotations(marks), format!("releases it from {}", short_revision(&held)), None)
         }
         Action::Restart(id) => {
             return Err(ActionError::Invalid(format!(
@@ -167,8 +170,9 @@ mod tests {
                     "moorline.dev/hold-by": "ada", "moorline.dev/hold-reason": "slow"}))})),
             ),
             (rollback("main@9"), Err("not in its history")),
+            (Action::Release("main@1".to_owned()), Err("it is held at main@2 now")),
             (
-                Action::Release,
+                Action::Release("main@2".to_owned()),
                 Ok(json!({"metadata": marks(json!({"moorline.dev/hold-revision": null,
                     "moorline.dev/hold-by": null, "moorline.dev/hold-reason": null}))})),
             ),

@@ -29,7 +29,7 @@ pub(in crate::serve) fn parse_form(kind: ActionKind, form: &str) -> Result<(Acti
             revision: needed("revision")?,
             reason: needed("reason")?.chars().take(MAX_REASON).collect(),
         },
-        ActionKind::Release => Action::Release,
+        ActionKind::Release => Action::Release(needed("revision")?),
         ActionKind::Retry => Action::Retry,
         ActionKind::Restart => Action::Restart(workload(&needed("object")?)?),
     };
@@ -68,6 +68,8 @@ mod tests {
             ),
             (ActionKind::Rollback, &long, Ok(rollback("main@1", "x".repeat(MAX_REASON)))),
             (ActionKind::Rollback, "revision=main%401", Err("reason")),
+            (ActionKind::Release, "revision=main%401", Ok(Action::Release("main@1".to_owned()))),
+            (ActionKind::Release, "", Err("revision")),
             (ActionKind::Restart, "object=apps%2FDeployment%7Cshop%2Fweb", Ok(Action::Restart(web))),
             (ActionKind::Restart, "object=%2FSecret%7Cshop%2Fweb", Err("only a Deployment")),
             (ActionKind::Restart, "object=web", Err("only a Deployment")),

@@ -101,8 +101,8 @@ pub enum Action {
         /// The reason, for everybody who wonders.
         reason: String,
     },
-    /// Release the Sync from the revision.
-    Release,
+    /// Release the Sync from this revision, which was shown.
+    Release(String),
     /// Try again what was refused.
     Retry,
     /// Restart the Pods of a workload.

@@ -13,6 +13,7 @@ use crate::report::board::SourceSummary;
 use crate::report::board::StatusBoard;
 use crate::report::live_tree::EventList;
 use crate::report::live_tree::{EventSelection, RootObject, build_tree, read_listed};
+use crate::serve::login::SessionEnd;
 use crate::serve::viewer::AccessReviews;
 use crate::serve::viewer::{AccessRequest, Person, Viewer};
 use futures::StreamExt as _;
@@ -125,7 +126,7 @@ impl Fakes {
         let asked = page::parse_path(path);
         let page::Route::Live(sync, view) = &asked.route else { panic!("{path}: {asked:?}") };
         let is_person = *viewer != Viewer::Loopback;
-        let person = is_person.then_some((&self.reviews, viewer, self.ends));
+        let person = is_person.then_some((&self.reviews, viewer, SessionEnd::at(self.ends)));
         let visit = LiveVisit { board: Arc::new(board), person, query, json: asked.json, is_head: false };
         self.pages.respond(&visit, sync, view).await
     }
@@ -172,6 +173,21 @@ async fn a_viewer_sees_what_kubernetes_grants() {
         assert!(body.contains(there) && !body.contains(absent), "without {refused}: {path}\n{body}");
     }
     assert!(fakes.logs.try_recv().is_err(), "no log was opened");
+    // The log of the failing Pod is found; a person who may not list Pods is led to the tree.
+    for (refused, path, place) in [
+        ("", "/syncs/ops/shop/failing-log", "/syncs/ops/shop/pods/shop/web-1-a/logs?container=web"),
+        (
+            "",
+            "/api/v1/syncs/ops/shop/failing-log",
+            "/api/v1/syncs/ops/shop/pods/shop/web-1-a/logs?container=web",
+        ),
+        ("list Pod", "/syncs/ops/shop/failing-log", TREE),
+    ] {
+        *fakes.refused.lock().unwrap() = BTreeSet::from([refused.to_owned()]);
+        let answer = fakes.get(&ada, path).await;
+        let found = answer.headers()[LOCATION].to_str().unwrap().to_owned();
+        assert_eq!((answer.status().as_u16(), &*found), (303, place), "without {refused}");
+    }
     // One question for each kind and namespace, however many objects there are.
     fakes.refused.lock().unwrap().clear();
     fakes.asked.lock().unwrap().clear();

@@ -11,11 +11,11 @@ use axum::http::Response;
 use axum::http::header::CONTENT_LENGTH;
 use futures::StreamExt as _;
 use jiff::Timestamp;
-use tokio::time::Instant;
 
 use super::OwnedPod;
 use crate::report::board::{ObjectPlace, StatusBoard, SyncCard};
 use crate::report::live_tree::{EventList, LeftOut, LiveNode, LiveTree, PodName};
+use crate::serve::login::SessionEnd;
 use crate::serve::page;
 use crate::serve::status_page::{HTML, JSON, NO_STORE, reply, with_referrer};
 use crate::serve::viewer::{AccessQuestion, AccessReviews, Viewer};
@@ -28,7 +28,7 @@ pub(in crate::serve) struct LiveVisit<'a> {
     pub(in crate::serve) board: Arc<StatusBoard>,
     /// The task that asks for rights, the person, and the end of the session; `None` on the
     /// loopback interface without a sign-in.
-    pub(in crate::serve) person: Option<(&'a AccessReviews, &'a Viewer, Option<Instant>)>,
+    pub(in crate::serve) person: Option<(&'a AccessReviews, &'a Viewer, SessionEnd)>,
     pub(in crate::serve) query: &'a str,
     pub(in crate::serve) json: bool,
     pub(in crate::serve) is_head: bool,
@@ -37,7 +37,7 @@ pub(in crate::serve) struct LiveVisit<'a> {
 impl LiveVisit<'_> {
     /// True for a viewer on the loopback interface, and for a person to whom Kubernetes grants it.
     pub(super) async fn is_granted(&self, question: AccessQuestion) -> bool {
-        match self.person {
+        match &self.person {
             None => true,
             // Without a decision nothing is shown.
             Some((reviews, viewer, _)) => reviews.is_allowed(viewer, question).await.unwrap_or_default(),

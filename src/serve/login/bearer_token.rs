@@ -4,6 +4,7 @@
 //! [`KEPT_FOR`], under a keyed hash of the token: the token itself is kept nowhere.
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use ring::hmac;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout};
 
+use super::review_shares::ReviewShares;
 use crate::cluster::Cluster;
 use crate::cluster::viewer::{ReviewedUser, review_token};
 use crate::serve::viewer::Person;
@@ -50,6 +52,7 @@ pub(super) struct BearerTokens {
     audience: Box<str>,
     reviews: mpsc::Sender<TokenReviewRequest>,
     known: Mutex<HashMap<[u8; 32], Decision>>,
+    shares: ReviewShares,
 }
 
 /// The reason why a token gives no person.
@@ -59,18 +62,21 @@ pub(super) enum TokenError {
     Refused,
     /// There is no decision now.
     Undecided,
+    /// Too many unknown tokens come from its address, or from everywhere.
+    TooMany,
 }
 
 impl BearerTokens {
     pub(super) fn new(audience: &str, reviews: mpsc::Sender<TokenReviewRequest>) -> Self {
-        Self { audience: audience.into(), reviews, known: Mutex::default() }
+        Self { audience: audience.into(), reviews, known: Mutex::default(), shares: ReviewShares::default() }
     }
 
-    /// Returns the person of a token, and the hash of the token.
+    /// Returns the person of a token, and the hash of the token. `peer` is the client's address.
     pub(super) async fn person(
         &self,
         token: &str,
         key: &hmac::Key,
+        peer: IpAddr,
     ) -> Result<(Arc<Person>, [u8; 32]), TokenError> {
         let is_sound = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~+/=".contains(&byte);
         if token.is_empty() || token.len() > MAX_TOKEN || !token.bytes().all(is_sound) {
@@ -81,7 +87,9 @@ impl BearerTokens {
         let known = match self.kept(&hash) {
             Some(known) => known,
             None => {
+                let turn = self.shares.take(peer, hash).ok_or(TokenError::TooMany)?;
                 let reviewed = self.review(token).await?.map(Arc::new);
+                turn.decided(reviewed.is_some());
                 self.keep(hash, reviewed.clone());
                 reviewed
             }

@@ -6,11 +6,13 @@
 //! accepted refuses the request; a cookie that is not accepted counts as none.
 
 mod bearer_token;
+mod ended_sessions;
 mod names;
 mod oidc_sign_in;
 mod origin;
 mod paths;
 mod proxy_headers;
+mod review_shares;
 mod sealed_cookie;
 mod session;
 mod set_up;
@@ -19,30 +21,34 @@ mod tests;
 mod tls;
 mod used_ids;
 
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::http::header::{AUTHORIZATION, COOKIE, HeaderValue, WWW_AUTHENTICATE};
+use axum::http::header::{AUTHORIZATION, COOKIE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, Response, StatusCode};
 use tokio::time::Instant;
 
+use super::connections::PeerAddress;
 use super::status_page::plain;
 use super::viewer::{Person, Viewer};
 use bearer_token::{BearerTokens, TokenError};
 pub use bearer_token::{KEPT_FOR, MAX_REVIEWS, TokenReviewRequest, serve_token_reviews};
+use ended_sessions::EndedSessions;
+pub use ended_sessions::SessionEnd;
 use oidc_sign_in::OidcSignIn;
 pub use oidc_sign_in::SIGN_IN_SECONDS;
 pub(in crate::serve) use origin::is_same_origin;
 use origin::{ConsoleAddress, is_known_host};
 use proxy_headers::ProxyHeaders;
+use review_shares::WINDOW;
 pub(in crate::serve) use sealed_cookie::random_text;
 use sealed_cookie::{CookieKeys, CookieKind};
 pub use session::{Session, SignInWay, csrf_token, verify_csrf};
 pub use set_up::SetUpError;
 pub(in crate::serve) use tls::{PageTls, ProxyConnection};
-use used_ids::UsedIds;
 
 /// Time after which a person signs in again.
 pub const SESSION_SECONDS: i64 = 3600;
@@ -65,7 +71,7 @@ struct SignInInner {
     proxy: Option<ProxyHeaders>,
     tls: Option<Arc<PageTls>>,
     /// Sessions that were ended before their time.
-    ended: UsedIds,
+    ended: Arc<EndedSessions>,
 }
 
 impl std::fmt::Debug for SignInInner {
@@ -94,6 +100,8 @@ enum IdentityError {
     Refused(String),
     #[error("The API server cannot review the token now. Try again in a moment.")]
     Undecided,
+    #[error("Too many unknown tokens. Try again in a moment.")]
+    TooMany,
 }
 
 impl SignIn {
@@ -122,7 +130,10 @@ impl SignIn {
             return Admission::Answered(answer);
         }
         let is_of_the_proxy = request.extensions.get::<ProxyConnection>().is_some();
-        match self.identify(headers, is_of_the_proxy).await {
+        // Only a request of a test has no connection.
+        let peer = request.extensions.get::<PeerAddress>().map(|peer| peer.0);
+        let peer = peer.unwrap_or(IpAddr::V6(Ipv6Addr::UNSPECIFIED));
+        match self.identify(headers, (peer, is_of_the_proxy)).await {
             Ok((person, session)) => {
                 let may_lack = session.way == SignInWay::Token;
                 if !is_safe && !is_same_origin(self.0.address.as_ref(), headers, may_lack) {
@@ -139,10 +150,10 @@ impl SignIn {
     async fn identify(
         &self,
         headers: &HeaderMap,
-        is_of_the_proxy: bool,
+        (peer, is_of_the_proxy): (IpAddr, bool),
     ) -> Result<(Arc<Person>, Session), IdentityError> {
         if headers.contains_key(AUTHORIZATION) {
-            return self.by_token(headers).await;
+            return self.by_token(headers, peer).await;
         }
         if let Some(proxy) = &self.0.proxy {
             let person = proxy.person(headers, is_of_the_proxy);
@@ -155,7 +166,11 @@ impl SignIn {
         self.by_cookie(headers).ok_or(IdentityError::Unknown)
     }
 
-    async fn by_token(&self, headers: &HeaderMap) -> Result<(Arc<Person>, Session), IdentityError> {
+    async fn by_token(
+        &self,
+        headers: &HeaderMap,
+        peer: IpAddr,
+    ) -> Result<(Arc<Person>, Session), IdentityError> {
         let refused = || IdentityError::Refused("The token is not accepted.".to_owned());
         let mut values = headers.get_all(AUTHORIZATION).iter();
         let (Some(value), None) = (values.next(), values.next()) else { return Err(refused()) };
@@ -166,7 +181,7 @@ impl SignIn {
             let text = "This console takes no login in the header Authorization, or only a bearer token.";
             return Err(IdentityError::Refused(text.to_owned()));
         };
-        match tokens.person(token.trim(), &self.0.keys.forms).await {
+        match tokens.person(token.trim(), &self.0.keys.forms, peer).await {
             Ok((person, hash)) => {
                 let id = hash.iter().fold("token\0".to_owned(), |id, byte| format!("{id}{byte:02x}"));
                 let ends = Instant::now() + REVIEWED_FOR;
@@ -174,6 +189,7 @@ impl SignIn {
             }
             Err(TokenError::Refused) => Err(refused()),
             Err(TokenError::Undecided) => Err(IdentityError::Undecided),
+            Err(TokenError::TooMany) => Err(IdentityError::TooMany),
         }
     }
 
@@ -197,7 +213,8 @@ impl SignIn {
     }
 
     fn session(&self, id: String, way: SignInWay, ends: Instant) -> Session {
-        Session { id, way, ends: Some(ends), key: self.0.keys.forms.clone() }
+        let sign_out = (way == SignInWay::Cookie).then(|| (self.0.ended.clone(), id.as_str().into()));
+        Session { id, way, end: SessionEnd { at: Some(ends), sign_out }, key: self.0.keys.forms.clone() }
     }
 
     /// Returns the name of a cookie. `__Host-` keeps other hosts of the domain from setting it.
@@ -240,8 +257,12 @@ impl SignIn {
         let status = match error {
             IdentityError::Unknown | IdentityError::Refused(_) => StatusCode::UNAUTHORIZED,
             IdentityError::Undecided => StatusCode::SERVICE_UNAVAILABLE,
+            IdentityError::TooMany => StatusCode::TOO_MANY_REQUESTS,
         };
         let mut answer = plain(status, &format!("{error}\n"));
+        if status == StatusCode::TOO_MANY_REQUESTS {
+            answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from(WINDOW.as_secs()));
+        }
         if status == StatusCode::UNAUTHORIZED && self.0.tokens.is_some() {
             answer.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }

@@ -108,9 +108,9 @@ fn log_out(sign_in: &SignIn, headers: &HeaderMap) -> Response<Body> {
         return plain(StatusCode::FORBIDDEN, "Sign out on a page of this console.\n");
     }
     if let Some((_, session)) = sign_in.by_cookie(headers) {
-        // A copy of the cookie ends with it.
+        // Its streams and copies of the cookie end with it.
         let now = seconds();
-        sign_in.0.ended.add(&session.id, now + SESSION_SECONDS, now);
+        sign_in.0.ended.end(&session.id, now + SESSION_SECONDS, now);
     }
     let mut answer = redirect("/login");
     answer.headers_mut().append(SET_COOKIE, sign_in.set_cookie(CookieKind::Session, None));

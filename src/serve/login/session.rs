@@ -8,7 +8,8 @@ use std::sync::Arc;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::hmac;
-use tokio::time::Instant;
+
+use super::ended_sessions::SessionEnd;
 
 /// The way in which a request was signed in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,8 +31,8 @@ pub struct Session {
     pub(super) id: String,
     /// The way of the sign-in.
     pub way: SignInWay,
-    /// The time at which the viewer has to be known again: event streams end then.
-    pub ends: Option<Instant>,
+    /// The end, at which the viewer has to be known again: streams and followed logs end then.
+    pub end: SessionEnd,
     pub(super) key: Arc<hmac::Key>,
 }
 
@@ -39,10 +40,10 @@ impl Session {
     /// The session of a console on this machine, which has one. It ends with the process.
     pub fn local(secret: &str) -> Self {
         let key = hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes());
-        Self { id: "local".to_owned(), way: SignInWay::Local, ends: None, key: Arc::new(key) }
+        Self { id: "local".to_owned(), way: SignInWay::Local, end: SessionEnd::default(), key: Arc::new(key) }
     }
 
-    /// True if browsers sign the person in by themselves, also if another website makes the request.
+    /// True if browsers sign the person in by themselves, also for another website's request.
     fn is_ambient(&self) -> bool {
         self.way != SignInWay::Token
     }
@@ -77,7 +78,7 @@ mod tests {
         let session = |id: &str, text: &str| Session {
             id: id.to_owned(),
             way: SignInWay::Cookie,
-            ends: None,
+            end: SessionEnd::default(),
             key: key(text),
         };
         let (own, other, elsewhere) = (session("a", "k"), session("b", "k"), session("a", "l"));

@@ -18,7 +18,6 @@ use super::origin::ConsoleAddress;
 use super::proxy_headers::ProxyHeaders;
 use super::sealed_cookie::{CookieKeys, random_text};
 use super::tls::{PageTls, TlsError};
-use super::used_ids::UsedIds;
 use super::{SignIn, SignInInner};
 use crate::settings::ConsoleSettings;
 use crate::source::Repositories;
@@ -83,7 +82,7 @@ impl SignIn {
             oidc,
             proxy: proxy(settings)?,
             tls: tls.map(Arc::new),
-            ended: UsedIds::default(),
+            ended: Arc::default(),
         }))))
     }
 }

@@ -27,6 +27,7 @@ use super::proxy_headers::ProxyHeaders;
 use super::{ProxyConnection, SignIn, TokenReviewRequest, seconds};
 use crate::report::board::StatusBoard;
 use crate::serve::StatusPage;
+use crate::serve::connections::PeerAddress;
 use crate::serve::page::form_value;
 use crate::serve::rights::ConsoleAccess;
 use crate::serve::viewer::{AccessRequest, AccessReviews};
@@ -177,6 +178,9 @@ impl Console {
         let mut request = request.body(Body::empty()).unwrap();
         if lines.iter().any(|(name, _)| *name == "x-test-certificate") {
             request.extensions_mut().insert(ProxyConnection);
+        }
+        if let Some((_, peer)) = lines.iter().find(|(name, _)| *name == "x-test-peer") {
+            request.extensions_mut().insert(PeerAddress(peer.parse().unwrap()));
         }
         self.router.clone().oneshot(request).await.unwrap()
     }

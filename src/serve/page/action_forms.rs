@@ -18,17 +18,17 @@ pub(crate) const MAX_REASON: usize = 200;
 /// Writes the actions on a Sync; nothing if there is none.
 pub(super) fn write_sections(html: &mut Html, board: &StatusBoard, card: &SyncCard) {
     let Some(viewer) = acting(board, card) else { return };
-    let is_held = card.status.revision.as_ref().is_some_and(|revision| revision.chosen.is_some());
-    let releases = is_held && viewer.may("rollback");
-    if viewer.may("sync") || viewer.may("suspend") || releases {
-        write_buttons(html, card, viewer, releases);
+    let held = card.status.revision.as_ref().and_then(|revision| revision.chosen.as_ref());
+    let released = held.map(|held| held.revision.as_str()).filter(|_| viewer.may("rollback"));
+    if viewer.may("sync") || viewer.may("suspend") || released.is_some() {
+        write_buttons(html, card, viewer, released);
     }
     if viewer.may("rollback") {
         write_rollback(html, card, viewer);
     }
 }
 
-fn write_buttons(html: &mut Html, card: &SyncCard, viewer: &BoardViewer, releases: bool) {
+fn write_buttons(html: &mut Html, card: &SyncCard, viewer: &BoardViewer, released: Option<&str>) {
     layout::begin_section(html, "actions", "Actions");
     html.open("div", &[("class", "actions")]);
     if viewer.may("sync") {
@@ -43,8 +43,8 @@ fn write_buttons(html: &mut Html, card: &SyncCard, viewer: &BoardViewer, release
             false => button(html, card, viewer, ("suspend", "Suspend"), None),
         }
     }
-    if releases {
-        button(html, card, viewer, ("release", "Release from the revision"), None);
+    if let Some(held) = released {
+        button(html, card, viewer, ("release", "Release from the revision"), Some(("revision", held)));
     }
     html.close();
     html.close();

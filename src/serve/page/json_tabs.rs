@@ -6,6 +6,7 @@ use super::LiveRead;
 use super::diff_list::{diff_of, rows_of_page};
 use super::filter::Filter;
 use super::json::{line, text};
+use super::next_commit::next_commit;
 use super::object_diff::LineOrigin;
 use super::plan::held_by_reason;
 use super::timeline::{EntryContent, TimelineEntry, TimelineFilter, matching};
@@ -77,7 +78,9 @@ pub(super) fn plan(card: &SyncCard) -> String {
     let waits = |row: &ObjectRow<'_>| row.state == ObjectState::PendingPrune;
     let deletes: Vec<Value> = card.objects.rows().filter(waits).map(|row| line(card, &row)).collect();
     let held: Vec<Value> = held.collect();
+    let next = next_commit(card);
     text(&json!({
+        "next": {"revision": next.revision, "plan": next.plan, "text": next.text},
         "revision": card.status.revision, "approval": card.status.approval, "approvals": card.status.approvals,
         "deletes": deletes, "held": held,
     }))

@@ -5,7 +5,8 @@
 use super::routes::Link;
 use crate::api::SyncName;
 use crate::object::ObjectId;
-use crate::report::live_tree::PodName;
+use crate::report::board::ObjectHealth;
+use crate::report::live_tree::{ContainerRole, LiveNode, LiveTree, PodName, PodSummary};
 
 /// A view of a Sync that is read while somebody looks.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,6 +19,8 @@ pub enum LiveView {
     Pod(PodName),
     /// The log of a container of such a Pod.
     Logs(PodName),
+    /// The log of the first Pod that fails, to which it redirects.
+    FailingLog,
 }
 
 impl LiveView {
@@ -31,6 +34,7 @@ impl LiveView {
         match words {
             ["tree"] => Some(Self::Tree),
             ["events"] => Some(Self::Events),
+            ["failing-log"] => Some(Self::FailingLog),
             ["pods", namespace, name] => pod(namespace, name).map(Self::Pod),
             ["pods", namespace, name, "logs"] => pod(namespace, name).map(Self::Logs),
             _ => None,
@@ -42,6 +46,7 @@ impl LiveView {
         let words = match self {
             Self::Tree => vec!["tree"],
             Self::Events => vec!["events"],
+            Self::FailingLog => vec!["failing-log"],
             Self::Pod(pod) => vec!["pods", &*pod.namespace, &*pod.name],
             Self::Logs(pod) => vec!["pods", &*pod.namespace, &*pod.name, "logs"],
         };
@@ -59,4 +64,28 @@ pub(super) fn link_of(sync: &SyncName, id: &ObjectId, is_of_sync: bool) -> Optio
         _ if is_of_sync => Some(Link::object(sync, id)),
         _ => None,
     }
+}
+
+/// The log of the first Pod of a tree that fails, of the container that keeps it from being ready.
+pub(crate) fn failing_log(sync: &SyncName, tree: &LiveTree) -> Option<Link> {
+    let urgency = |node: &LiveNode| match node.health {
+        ObjectHealth::Degraded => Some(0),
+        ObjectHealth::Unknown => Some(1),
+        ObjectHealth::Progressing => Some(2),
+        ObjectHealth::NoStatus | ObjectHealth::NotRead | ObjectHealth::Healthy | ObjectHealth::Suspended => {
+            None
+        }
+    };
+    let pods = tree.nodes.iter().filter(|node| node.pod.is_some());
+    let (_, node) = pods.filter_map(|node| Some((urgency(node)?, node))).min_by_key(|(rank, _)| *rank)?;
+    let pod = PodName { namespace: node.id.namespace()?.into(), name: node.id.name().into() };
+    let container = node.pod.as_deref().and_then(failing_container).unwrap_or_default();
+    Some(LiveView::Logs(pod).link(sync).with_query(&[("container", container)]))
+}
+
+/// The first container that is not ready; those that only look into others do not count.
+fn failing_container(pod: &PodSummary) -> Option<&str> {
+    let may_fail = |role| role != ContainerRole::Ephemeral;
+    let fails = pod.containers.iter().find(|it| !it.ready && may_fail(it.role));
+    fails.map(|container| &*container.name)
 }

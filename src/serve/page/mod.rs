@@ -4,6 +4,7 @@
 //! here reads a clock, a file or the cluster; the content of a live object is passed in.
 
 mod action_forms;
+mod attention_links;
 mod badge;
 mod commit;
 mod dependency_graph;
@@ -17,6 +18,7 @@ mod live_json;
 mod live_route;
 mod log_text;
 mod logs;
+mod next_commit;
 mod object;
 mod object_diff;
 mod object_events;
@@ -47,6 +49,7 @@ pub use filter::Filter;
 pub use layout::{ICON, SCRIPT, STYLE};
 pub use live_json::{events_json, logs_json, not_read_json, pod_json, tree_json};
 pub use live_route::LiveView;
+pub(crate) use live_route::failing_log;
 pub use log_text::LogText;
 pub use logs::{LogContent, LogSelection, MAX_BYTES as MAX_LOG_BYTES, MAX_LINES as MAX_LOG_LINES, logs_page};
 pub use object_events::events_page;

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use super::filter::Filter;
 use super::html::Html;
 use super::routes::Link;
-use super::{badge, sync_table};
+use super::{attention_links, badge, sync_table};
 use super::{dependency_graph, layout, pending_deletions, relative_time};
 use crate::api::Reason;
 use crate::grammar::counted;
@@ -123,6 +123,7 @@ fn attention(html: &mut Html, board: &StatusBoard, filter: &Filter) {
         html.link(&Link::sync(&card.name), &[], &card.name.to_string());
         html.close();
         write_reason(html, card, MAX_WHY);
+        attention_links::write(html, card);
         pending_deletions::write_commands(html, card);
         html.close();
     }

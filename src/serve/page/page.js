@@ -147,6 +147,10 @@
     const star = event.target.closest("[data-star]");
     if (star) toggle(star.dataset.star);
   });
+  // A person who unfolds the roll-back writes the reason next.
+  document.addEventListener("toggle", (event) => {
+    if (event.target.open) event.target.querySelector("input[name=reason]")?.focus();
+  }, true);
   document.addEventListener("wheel", (event) => {
     const svg = event.ctrlKey && event.target.closest(".picture")?.querySelector("svg");
     if (!svg) return;

@@ -1,7 +1,9 @@
-//! The plan of a Sync: what is held and why, and what an approval would let go.
+//! The plan of a Sync: what the next commit would do, what is held and why, and what an approval
+//! would let go.
 //!
-//! In: a card. Out: the pending deletions with their hash and the commands, and the objects that
-//! are not as in Git by reason. The approval section has the id `waiting`: actions go there.
+//! In: a card. Out: the next commit, the pending deletions with their hash and the commands, and
+//! the objects that are not as in Git by reason. The approval section has the id `waiting`: actions
+//! go there.
 
 use std::collections::BTreeMap;
 
@@ -11,42 +13,20 @@ use super::badge;
 use super::html::Html;
 use super::routes::Link;
 use super::tabs::SyncTab;
-use super::{layout, pending_deletions, pending_revision, sync};
+use super::{layout, next_commit, pending_deletions, pending_revision, sync};
 use crate::grammar::counted;
-use crate::report::board::{ObjectRow, ObjectState, StatusBoard, SyncCard, SyncState};
+use crate::report::board::{ObjectRow, ObjectState, StatusBoard, SyncCard};
 
 /// The most objects that are listed for a reason.
 const MAX_NAMED: usize = 50;
 
 pub(super) fn page(board: &StatusBoard, card: &SyncCard, now: Timestamp) -> String {
     let mut html = sync::begin_page(board, card, SyncTab::Plan, now);
-    next_commit(&mut html, card);
+    next_commit::write_section(&mut html, card);
     pending_deletions::write_section(&mut html, board, card);
     pending_revision::write_section(&mut html, board, card);
     held(&mut html, card);
     sync::end_page(html, board, card, SyncTab::Plan)
-}
-
-/// Writes what the next commit waits for.
-fn next_commit(html: &mut Html, card: &SyncCard) {
-    layout::begin_section(html, "next", "Next commit");
-    let revisions = card.status.revision.clone().unwrap_or_default();
-    let is_behind = revisions.seen.is_some() && revisions.seen != revisions.applied;
-    let interval = &card.source.interval;
-    let text = match card.state() {
-        SyncState::Suspended => "The Sync is suspended: new commits are not read.".to_owned(),
-        SyncState::Held => "The Sync is held at a revision: new commits are not applied.".to_owned(),
-        SyncState::Starting => "The repository was not read yet.".to_owned(),
-        _ if is_behind => "The latest commit is not applied as a whole; the reason is above.".to_owned(),
-        _ if interval.is_empty() => {
-            "Every commit so far is applied. The next one is applied once it is seen.".to_owned()
-        }
-        _ => format!(
-            "Every commit so far is applied. The next one is applied once it is seen: the repository is polled every {interval}."
-        ),
-    };
-    html.element("p", &[], &text);
-    html.close();
 }
 
 /// The objects that are not as in Git, by state and reason. Pending deletions are left out.

@@ -5,6 +5,7 @@
 //! single objects.
 
 mod hidden_content;
+mod shared_boards;
 mod stream;
 mod visible_board;
 
@@ -19,6 +20,7 @@ use super::actions::ActionRequest;
 use super::viewer::{AccessQuestion, AccessReviews, Viewer};
 use crate::report::board::StatusBoard;
 pub(super) use hidden_content::HiddenContent;
+pub(super) use shared_boards::SharedBoards;
 pub(super) use stream::StreamRights;
 pub use visible_board::{ReadableNamespaces, visible_board};
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
-use super::{ConsoleAccess, DECISION_AGE, ReadableNamespaces, visible_board};
+use super::{ConsoleAccess, DECISION_AGE, ReadableNamespaces, SharedBoards};
 use crate::report::board::StatusBoard;
 use crate::serve::viewer::Viewer;
 
@@ -16,13 +16,18 @@ use crate::serve::viewer::Viewer;
 pub(in crate::serve) struct StreamRights {
     access: ConsoleAccess,
     viewer: Viewer,
+    shared: Arc<SharedBoards>,
     known: Option<(Instant, usize, ReadableNamespaces)>,
 }
 
 impl StreamRights {
     /// Creates it without a decision.
-    pub(in crate::serve) const fn new(access: ConsoleAccess, viewer: Viewer) -> Self {
-        Self { access, viewer, known: None }
+    pub(in crate::serve) const fn new(
+        access: ConsoleAccess,
+        viewer: Viewer,
+        shared: Arc<SharedBoards>,
+    ) -> Self {
+        Self { access, viewer, shared, known: None }
     }
 
     /// The part of a board that may be seen.
@@ -36,7 +41,7 @@ impl StreamRights {
             let readable = self.access.readable(&self.viewer, board).await.ok()?;
             self.known = Some((now, board.cards.len(), readable));
         }
-        self.known.as_ref().map(|(_, _, readable)| visible_board(board, readable))
+        self.known.as_ref().map(|(_, _, readable)| self.shared.visible(board, readable))
     }
 }
 
@@ -89,7 +94,7 @@ mod tests {
         let access = ConsoleAccess { reviews: AccessReviews::new(ask), actions };
         let (user, groups, extra) = ("ada".to_owned(), Vec::new(), BTreeMap::new());
         let viewer = Viewer::Person(Arc::new(Person { user, uid: None, groups, extra }));
-        let (mut rights, board) = (StreamRights::new(access, viewer), board());
+        let (mut rights, board) = (StreamRights::new(access, viewer, Arc::default()), board());
         let mut seen = async || rights.visible(&board).await.map(|board| board.cards.len());
         assert_eq!(seen().await, Some(1));
         right.store(0, Ordering::Relaxed);

@@ -8,9 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, watch};
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::time::sleep;
 
 use crate::report::board::StatusBoard;
+use crate::serve::login::SessionEnd;
 use crate::serve::page::{self, Route};
 use crate::serve::rights::{DECISION_AGE, StreamRights};
 
@@ -27,7 +28,7 @@ pub(super) struct EventStream {
     /// The version that was sent last.
     pub(super) last_sent: Option<u64>,
     /// The end of the session.
-    pub(super) until: Option<Instant>,
+    pub(super) until: SessionEnd,
     /// Rights of the person; `None` without a sign-in.
     pub(super) rights: Option<StreamRights>,
     pub(super) _place: OwnedSemaphorePermit,
@@ -36,9 +37,11 @@ pub(super) struct EventStream {
 impl EventStream {
     /// The next event; `None` once the daemon or the session ends.
     pub(super) async fn next_in_time(&mut self) -> Option<String> {
-        match self.until {
-            Some(until) => timeout_at(until, self.next()).await.ok().flatten(),
-            None => self.next().await,
+        let until = self.until.clone();
+        tokio::select! {
+            biased;
+            () = until.come() => None,
+            event = self.next() => event,
         }
     }
 
@@ -53,6 +56,7 @@ impl EventStream {
         }
         let silence = sleep(KEEP_ALIVE_INTERVAL);
         tokio::pin!(silence);
+        let mut has_changed = false;
         loop {
             let board = self.board.borrow_and_update().clone();
             let board = match &mut self.rights {
@@ -64,16 +68,16 @@ impl EventStream {
                 self.last_sent = Some(now);
                 return Some(format!("event: version\ndata: {now}\n\n"));
             }
-            tokio::select! {
-                changed = self.board.changed() => changed.ok()?,
-                _ = self.ending.wait_for(|ending| *ending) => return None,
-                () = sleep(DECISION_AGE), if self.rights.is_some() => continue,
-                () = &mut silence => return Some(":\n\n".to_owned()),
-            }
             // Other Syncs may change often: compare the version of this page at this interval only.
-            if self.rights.is_some() || page::version(&self.board.borrow(), &self.route) == self.last_sent {
+            if has_changed {
                 sleep(MIN_EVENT_INTERVAL).await;
             }
+            has_changed = tokio::select! {
+                changed = self.board.changed() => changed.map(|()| true).ok()?,
+                _ = self.ending.wait_for(|ending| *ending) => return None,
+                () = sleep(DECISION_AGE), if self.rights.is_some() => false,
+                () = &mut silence => return Some(":\n\n".to_owned()),
+            };
         }
     }
 }

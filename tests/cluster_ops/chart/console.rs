@@ -12,9 +12,10 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 
+use super::console_browser::ten_cells;
 use super::local_console::on_the_machine_of_a_person;
 use super::release::Release;
-use moorline::api::{SyncName, SyncStatus};
+use moorline::api::SyncName;
 use moorline::cluster::lease::WritePermit;
 use moorline::cluster::{Cluster, Connection};
 use moorline::controller::console::{ConsoleWork, serve_console_work};
@@ -89,6 +90,12 @@ pub(crate) fn sync_path(namespace: &str) -> String {
     format!("/apis/moorline.dev/v1alpha1/namespaces/{namespace}/syncs/shop")
 }
 
+/// The status of a Sync that waits for an approval, and has a revision to go back to.
+fn status() -> Value {
+    let entry = json!({"revision": REVISION, "time": "2026-01-02T03:04:05Z", "result": "Applied"});
+    json!({"status": {"approval": {"hash": HASH, "objects": 2}, "history": [entry]}})
+}
+
 /// Creates the Sync of a namespace, as if it waited for an approval.
 async fn create_sync(release: &Release, namespace: &str) {
     let sync = json!({
@@ -97,10 +104,8 @@ async fn create_sync(release: &Release, namespace: &str) {
     });
     let all = format!("/apis/moorline.dev/v1alpha1/namespaces/{namespace}/syncs");
     release.create(&all, sync).await.expect("a Sync");
-    let entry = json!({"revision": REVISION, "time": "2026-01-02T03:04:05Z", "result": "Applied"});
-    let status = json!({"status": {"approval": {"hash": HASH, "objects": 2}, "history": [entry]}});
     let path = format!("{}/status", sync_path(namespace));
-    send_request(&release.admin, "PATCH", &path, status).await.expect("a status");
+    send_request(&release.admin, "PATCH", &path, status()).await.expect("a status");
 }
 
 async fn grant(release: &Release, (kind, namespace): (&str, &str), subject: Value, role: (&str, Value)) {
@@ -178,7 +183,7 @@ async fn start_console(release: &Release, namespaces: [&str; 2]) -> String {
             name: SyncName::new(namespace, "shop"),
             version: 0,
             source: Arc::new(SourceSummary { is_resource: true, ..SourceSummary::default() }),
-            status: Arc::new(SyncStatus::default()),
+            status: Arc::new(serde_json::from_value(status()["status"].take()).expect("a status")),
             objects: Arc::default(),
             repairs: Arc::from([]),
             activities: Arc::from([]),
@@ -289,8 +294,8 @@ async fn the_console_and_kubectl_agree_about_every_person_verb_and_namespace() {
                     done.body
                 );
                 let button = shown.body.contains(&format!("{html}/actions/{action}\""));
-                let is_always_shown = ["sync", "suspend"].contains(&action);
-                assert_eq!(button, may && is_always_shown, "{who} {action} {namespace}");
+                // Nothing was refused that could be tried again.
+                assert_eq!(button, may && action != "retry", "{who} {action} {namespace}");
                 *(if may { &mut granted } else { &mut refused }) += 1;
             }
         }
@@ -303,6 +308,7 @@ async fn the_console_and_kubectl_agree_about_every_person_verb_and_namespace() {
     is_recorded(&release, &address).await;
     a_robot_acts_with_its_token(&release, &address).await;
     on_the_machine_of_a_person(&release, &second).await;
+    ten_cells(&release, &address, namespaces).await;
     let _ = send_request(&release.admin, "DELETE", &format!("{bindings}/{own}"), Value::Null).await;
     release.end().await;
 }
@@ -310,8 +316,11 @@ async fn the_console_and_kubectl_agree_about_every_person_verb_and_namespace() {
 /// An action is in the annotations and in an Event, with the name of the person.
 async fn is_recorded(release: &Release, address: &str) {
     let own = &release.namespace;
-    let held = act(address, "rolls", own, ("release", ""));
-    assert_eq!(held.status, 200, "{}", held.body);
+    let release_from = |revision: &str| format!("revision={}", revision.replace('@', "%40"));
+    for (revision, status) in [("main@2", 409), ("", 400), (REVISION, 200), (REVISION, 409)] {
+        let done = act(address, "rolls", own, ("release", &release_from(revision)));
+        assert_eq!(done.status, status, "{revision}: {}", done.body);
+    }
     assert_eq!(act(address, "approves", own, ("approve", "hash=0")).status, 409, "another hash");
     for (who, action) in [("approves", ACTS[3]), ("rolls", ACTS[4]), ("suspends", ("resume", "", ""))] {
         let done = act(address, who, own, (action.0, action.1));

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use axum::http::Method;
 use axum::http::header::{COOKIE, HOST, LOCATION, ORIGIN};
+use futures::StreamExt as _;
 use serde_json::json;
 use tokio::sync::mpsc;
 
@@ -55,6 +56,11 @@ async fn nothing_is_served_without_a_person() {
     }
 
     let with = (COOKIE.as_str(), session.as_str());
+    let mut stream = console.get("/events", &[with]).await.into_body().into_data_stream();
+    assert!(stream.next().await.unwrap().unwrap().starts_with(b"event: version\n"));
+    let stream = tokio::spawn(stream.collect::<Vec<_>>());
+    // It waits before the session ends.
+    tokio::task::yield_now().await;
     let origin = ORIGIN.as_str();
     let own = format!("https://{CONSOLE}");
     for (method, path, lines, status) in [
@@ -82,6 +88,8 @@ async fn nothing_is_served_without_a_person() {
         let caching = answer.headers()["cache-control"].to_str().unwrap();
         assert_eq!(caching, "no-store", "{path}");
     }
+    let rest = tokio::time::timeout(Duration::from_secs(2), stream).await;
+    assert!(rest.expect("it ends with the sign-out").unwrap().is_empty());
 }
 
 /// Answers reviews: one token is known. Returns their number.
@@ -134,6 +142,26 @@ async fn a_token_is_reviewed_every_ten_seconds_and_told_nobody() {
         (answer.status().as_u16(), &answer.headers()["www-authenticate"]),
         (401, &"Bearer".parse().unwrap())
     );
+    // A flood of wrong tokens from one address: few are reviewed, and nobody else is refused.
+    let from = async |peer: &str, token: &str| {
+        let lines = [("authorization", token), ("x-test-peer", peer)];
+        console.get("/api/v1/syncs", &lines).await.status().as_u16()
+    };
+    let mut statuses = std::collections::BTreeMap::<u16, usize>::new();
+    for wrong in 0..1024 {
+        *statuses.entry(from("10.0.0.9", &format!("Bearer wrong-{wrong}")).await).or_default() += 1;
+    }
+    assert_eq!(statuses, [(401, 20), (429, 1004)].into());
+    assert_eq!(*number.lock().unwrap(), 24);
+    tokio::time::advance(Duration::from_secs(9)).await;
+    assert_eq!(from("10.0.0.9", "Bearer wrong").await, 429);
+    assert_eq!(from("10.0.0.8", "Bearer wrong").await, 401, "another address");
+    tokio::time::advance(Duration::from_secs(3)).await;
+    for wrong in 0..20 {
+        from("10.0.0.9", &format!("Bearer wrong-{wrong}")).await;
+    }
+    assert_eq!(from("10.0.0.9", "Bearer new").await, 429);
+    assert_eq!(from("10.0.0.9", "Bearer planted.token").await, 200, "it was accepted before");
     // No browser sends a token by itself.
     let post = async |lines: &[(&str, &str)]| console.send(Method::POST, "/", lines).await.status().as_u16();
     let token = ("authorization", "Bearer planted.token");
