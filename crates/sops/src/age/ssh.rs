@@ -215,6 +215,25 @@ mod tests {
         }
     }
 
+    #[test]
+    fn damaged_rsa_keys_are_refused_or_open_nothing_and_never_panic() {
+        use base64::Engine as _;
+        for (text, [first, last]) in [(RSA, super::OPENSSH), (PKCS1, super::PKCS1)] {
+            let inside: String = text.lines().filter(|line| !line.starts_with("---")).collect();
+            let good = super::BASE64.decode(inside).expect("is base64");
+            for at in (0..good.len()).step_by(31) {
+                for value in [0, 1, 2, 0x7f, 0x80, 0xff, good[at] ^ 4] {
+                    let mut changed = good.clone();
+                    changed[at] = value;
+                    let text = format!("{first}\n{}\n{last}\n", super::BASE64.encode(&changed));
+                    let _ = AgeIdentities::read(&text);
+                    let cut = super::BASE64.encode(&good[..at]);
+                    let _ = AgeIdentities::read(&format!("{first}\n{cut}\n{last}\n"));
+                }
+            }
+        }
+    }
+
     /// Changes a letter in the middle of a line.
     fn flip_line(text: &str, nth: usize) -> String {
         let change = |(at, line): (usize, &str)| {
