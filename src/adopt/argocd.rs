@@ -64,9 +64,11 @@ pub(super) fn convert_application(old: &OldResource<'_>, draft: &mut SyncBuilder
     ignore_fields::convert_ignore_differences(spec, draft);
     draft.mark_each_lost(spec, "spec", &LOST_FIELDS);
     draft.mark_unknown_lost(spec, "spec", &SPEC);
-    for (field, known) in
-        [("syncPolicy", POLICY.as_slice()), ("syncPolicy/automated", &AUTOMATED), ("destination", &DESTINATION)]
-    {
+    for (field, known) in [
+        ("syncPolicy", POLICY.as_slice()),
+        ("syncPolicy/automated", &AUTOMATED),
+        ("destination", &DESTINATION),
+    ] {
         let fields = spec.pointer(&format!("/{field}")).unwrap_or(&Value::Null);
         draft.mark_unknown_lost(fields, &format!("spec.{}", field.replace('/', ".")), known);
     }

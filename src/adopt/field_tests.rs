@@ -1,6 +1,6 @@
-//! Tables: each field of the old resources, and its effect on the adoption.
+//! Tables: each field of the resources of Flux, and its effect on the adoption.
 //!
-//! In: the fields of the schemas of Argo CD 3.6, helm-controller 1.7, kustomize-controller 1.10 and
+//! In: the fields of the schemas of helm-controller 1.7, kustomize-controller 1.10 and
 //! source-controller 1.10. Out: none of them is unknown, and none has no effect but those that are
 //! listed so.
 
@@ -9,7 +9,7 @@ use Effect::{Lost, Mapped, Nothing, Refused};
 
 /// Effect of a field.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Effect {
+pub(super) enum Effect {
     /// It changes the Sync.
     Mapped,
     /// It is refused by its name.
@@ -21,7 +21,7 @@ enum Effect {
 }
 
 /// A field below the spec, a value, and the effect.
-type Row = (&'static str, Value, Effect);
+pub(super) type Row = (&'static str, Value, Effect);
 
 /// Sets a field, whose parts are separated by dots.
 fn set(spec: &mut Value, field: &str, value: Value) {
@@ -39,7 +39,7 @@ fn names(remarks: &[FieldRemark], field: &str) -> bool {
 }
 
 /// Compares the effect of each field; `convert` gets a change of the spec at `place`.
-fn check(place: &str, rows: &[Row], convert: impl Fn(&dyn Fn(&mut Value)) -> Adoption) {
+pub(super) fn check(place: &str, rows: &[Row], convert: impl Fn(&dyn Fn(&mut Value)) -> Adoption) {
     let before = convert(&|_| ());
     for (field, value, expect) in rows {
         let after = convert(&|spec| set(spec, field, value.clone()));
@@ -62,7 +62,7 @@ fn check(place: &str, rows: &[Row], convert: impl Fn(&dyn Fn(&mut Value)) -> Ado
     assert!(after.lost.iter().any(|remark| *remark.field == *unknown), "{unknown}: {:?}", after.lost);
 }
 
-fn old(tool: Tool, body: &Value) -> OldResource<'_> {
+pub(super) fn old(tool: Tool, body: &Value) -> OldResource<'_> {
     OldResource {
         tool,
         body,
@@ -73,18 +73,15 @@ fn old(tool: Tool, body: &Value) -> OldResource<'_> {
         chart_source: None,
         parent: None,
         application_set: None,
-        adopted: BTreeMap::from([(
-            ("team".to_owned(), "infra".to_owned()),
-            SyncName::new("team", "base"),
-        )]),
+        adopted: BTreeMap::from([(("team".to_owned(), "infra".to_owned()), SyncName::new("team", "base"))]),
     }
 }
 
-fn named(spec: Value) -> Value {
+pub(super) fn named(spec: Value) -> Value {
     json!({"metadata": {"name": "shop", "namespace": "team"}, "spec": spec})
 }
 
-fn requested() -> RequestedSync {
+pub(super) fn requested() -> RequestedSync {
     RequestedSync { sync: SyncName::new("team", "shop"), secret: None }
 }
 
@@ -334,116 +331,5 @@ fn of_oci_repository() -> Vec<Row> {
         ("ignore", json!("*.md"), Refused),
         ("insecure", json!(true), Refused),
         ("suspend", json!(true), Mapped),
-    ]
-}
-
-#[test]
-fn each_field_of_an_application_has_its_effect() {
-    let convert = |change: &dyn Fn(&mut Value), place: &str| {
-        let source = json!({"repoURL": "https://example.com/shop.git", "path": "prod"});
-        let mut application = named(json!({"source": source, "syncPolicy": {"automated": {}}}));
-        if let Some(tool @ ("helm" | "kustomize")) = place.strip_prefix("spec.source.") {
-            application["spec"]["source"][tool] = json!({"namespace": "shop"});
-        }
-        let spec = place.split('.').fold(&mut application, |at, part| &mut at[part]);
-        change(spec);
-        adopt(&old(Tool::ArgoCd, &application), &requested())
-    };
-    for (place, rows) in [
-        ("spec", of_application()),
-        ("spec.source", of_application_source()),
-        ("spec.source.helm", of_application_chart()),
-        ("spec.source.kustomize", of_application_kustomize()),
-    ] {
-        check(place, &rows, |change| convert(change, place));
-    }
-    let filters: [Row; 4] = [
-        ("recurse", json!(true), Mapped),
-        ("jsonnet", json!({"libs": ["a"]}), Refused),
-        ("include", json!("*.yaml"), Mapped),
-        ("disableExtensionFilter", json!(true), Refused),
-    ];
-    check("spec.source.directory", &filters, |change| convert(change, "spec.source.directory"));
-    let automated: [Row; 4] = [
-        ("prune", json!(true), Mapped),
-        ("selfHeal", json!(true), Mapped),
-        ("allowEmpty", json!(true), Lost),
-        ("enabled", json!(true), Nothing),
-    ];
-    check("spec.syncPolicy.automated", &automated, |change| convert(change, "spec.syncPolicy.automated"));
-}
-
-fn of_application() -> Vec<Row> {
-    vec![
-        ("destination.server", json!("https://far.example"), Refused),
-        ("destination.name", json!("far"), Refused),
-        ("destination.namespace", json!("shop"), Mapped),
-        ("project", json!("team"), Lost),
-        ("syncPolicy.syncOptions", json!(["Prune=confirm"]), Mapped),
-        ("syncPolicy.syncOptions", json!(["Replace=true"]), Lost),
-        ("syncPolicy.retry", json!({"limit": 5, "refresh": true}), Lost),
-        ("syncPolicy.managedNamespaceMetadata", json!({"labels": {"a": "b"}}), Lost),
-        ("ignoreDifferences", json!([{"kind": "Secret", "jsonPointers": ["/data"]}]), Mapped),
-        ("info", json!([{"name": "a", "value": "b"}]), Lost),
-        ("revisionHistoryLimit", json!(3), Nothing),
-        ("sources", json!([{"repoURL": "https://a.example/b"}, {"repoURL": "https://a.example/c"}]), Refused),
-        ("sourceHydrator", json!({"syncSource": {"path": "a"}}), Refused),
-    ]
-}
-
-fn of_application_source() -> Vec<Row> {
-    vec![
-        ("repoURL", json!("https://example.com/other.git"), Mapped),
-        ("path", json!("test"), Mapped),
-        ("targetRevision", json!("v1.2.3"), Mapped),
-        ("plugin", json!({"name": "a"}), Refused),
-        ("chart", json!("web"), Refused),
-        ("ref", json!("own"), Nothing),
-        ("name", json!("own"), Nothing),
-        ("tagPrefix", json!("shop-"), Refused),
-    ]
-}
-
-fn of_application_chart() -> Vec<Row> {
-    vec![
-        ("valueFiles", json!(["prod.yaml"]), Mapped),
-        ("valueFiles", json!(["https://a.example/prod.yaml"]), Refused),
-        ("parameters", json!([{"name": "a", "value": "b", "forceString": true}]), Mapped),
-        ("releaseName", json!("front"), Mapped),
-        ("values", json!("a: 1"), Mapped),
-        ("valuesObject", json!({"a": 1}), Mapped),
-        ("fileParameters", json!([{"name": "a", "path": "b"}]), Refused),
-        ("version", json!("v3"), Nothing),
-        ("skipTests", json!(true), Nothing),
-        ("passCredentials", json!(true), Nothing),
-        ("ignoreMissingValueFiles", json!(true), Lost),
-        ("skipCrds", json!(true), Mapped),
-        ("namespace", json!("other"), Mapped),
-        ("kubeVersion", json!("1.33"), Mapped),
-        ("apiVersions", json!(["a/v1"]), Refused),
-        ("skipSchemaValidation", json!(true), Lost),
-    ]
-}
-
-fn of_application_kustomize() -> Vec<Row> {
-    vec![
-        ("namePrefix", json!("a-"), Mapped),
-        ("nameSuffix", json!("-a"), Mapped),
-        ("images", json!(["a:1"]), Mapped),
-        ("commonLabels", json!({"a": "b"}), Refused),
-        ("labelWithoutSelector", json!(true), Nothing),
-        ("forceCommonLabels", json!(true), Nothing),
-        ("forceCommonAnnotations", json!(true), Nothing),
-        ("commonAnnotationsEnvsubst", json!(true), Nothing),
-        ("ignoreMissingComponents", json!(true), Nothing),
-        ("version", json!("v5"), Lost),
-        ("commonAnnotations", json!({"a": "b"}), Mapped),
-        ("namespace", json!("other"), Mapped),
-        ("replicas", json!([{"name": "a", "count": 2}]), Mapped),
-        ("patches", json!([{"patch": "{}", "target": {"kind": "Deployment"}}]), Mapped),
-        ("components", json!(["../a"]), Mapped),
-        ("kubeVersion", json!("1.33"), Refused),
-        ("apiVersions", json!(["a/v1"]), Refused),
-        ("labelIncludeTemplates", json!(true), Refused),
     ]
 }

@@ -197,7 +197,8 @@ mod tests {
         assert!(refused(LOCKED).starts_with("line 1: ssh keys with a passphrase"));
         let first = |text: &str, lines| text.lines().take(lines).map(|line| format!("{line}\n")).collect();
         let (cut, half): (String, String) = (first(ED25519, 3), first(PKCS1, 5));
-        let old = "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n\nAAAA\n-----END RSA PRIVATE KEY-----";
+        let old =
+            "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n\nAAAA\n-----END RSA PRIVATE KEY-----";
         let damaged = "this is no ssh key in the format of OpenSSH";
         for (text, expect) in [
             (cut.clone(), "the ssh key has no last line"),

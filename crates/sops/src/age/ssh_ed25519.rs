@@ -1,6 +1,7 @@
 //! Ed25519 keys of ssh: moved to X25519 as age defines it, and mixed with the public key of ssh.
 //!
-//! In: the private part of a key in the format of OpenSSH, and a sealed file key. Out: the file key.
+//! In: the private part of a key in the format of OpenSSH, and a sealed file key.
+//! Out: the file key.
 
 use curve25519_dalek::constants::X25519_BASEPOINT;
 use curve25519_dalek::montgomery::MontgomeryPoint;
