@@ -90,7 +90,6 @@ fn each_field_of_a_helm_release_has_its_effect() {
     let by_name = || json!({"provider": "cosign", "secretRef": {"name": "signers"}});
     let source_ref = json!({"kind": "HelmRepository", "name": "charts"});
     let chart = json!({"chart": "web", "version": "1.x", "sourceRef": source_ref});
-    let repository = json!({"url": "oci://example.com/charts"});
     let parent = named(json!({"sourceRef": {"kind": "GitRepository", "name": "fleet"}, "path": "./apps"}));
     let fleet = named(json!({"url": "https://example.com/fleet.git"}));
     let convert = |release: &Value, repository: &Value, chart: Option<&Value>| {
@@ -99,7 +98,7 @@ fn each_field_of_a_helm_release_has_its_effect() {
         adopt(&OldResource { parent, chart_source, chart, repository: Some(&fleet), ..old }, &requested())
     };
     let of_chart = |is_alone: bool| -> Vec<Row> {
-        let suspended = is_alone.then(|| ("suspend", json!(true), Nothing));
+        let suspended = is_alone.then_some(("suspend", json!(true), Nothing));
         let mut rows: Vec<Row> = vec![
             ("chart", json!("api"), Mapped),
             ("version", json!("2.x"), Mapped),
@@ -114,7 +113,7 @@ fn each_field_of_a_helm_release_has_its_effect() {
         rows
     };
     let release = || named(json!({"chart": {"spec": chart}}));
-    let base = named(repository.clone());
+    let base = named(json!({"url": "oci://example.com/charts"}));
     check("spec.chart.spec", &of_chart(false), |change| {
         let mut release = release();
         change(&mut release["spec"]["chart"]["spec"]);
