@@ -201,7 +201,7 @@ mod tests {
             "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n\nAAAA\n-----END RSA PRIVATE KEY-----";
         let damaged = "this is no ssh key in the format of OpenSSH";
         for (text, expect) in [
-            (cut.clone(), "the ssh key has no last line"),
+            (cut, "the ssh key has no last line"),
             (half.clone(), "the ssh key has no last line"),
             (half + "-----END RSA PRIVATE KEY-----", "this is no RSA key in PKCS#1"),
             (ED25519.replacen("b3BlbnNz", "b3BlbnNy", 1), damaged),
