@@ -52,6 +52,9 @@ const SOURCE: [&str; 11] = [
     "targetRevision",
 ];
 const POLICY: [&str; 4] = ["automated", "managedNamespaceMetadata", "retry", "syncOptions"];
+const AUTOMATED: [&str; 4] = ["allowEmpty", "enabled", "prune", "selfHeal"];
+const DESTINATION: [&str; 3] = ["name", "namespace", "server"];
+const DIRECTORY: [&str; 5] = ["disableExtensionFilter", "exclude", "include", "jsonnet", "recurse"];
 
 pub(super) fn convert_application(old: &OldResource<'_>, draft: &mut SyncBuilder) {
     let spec = &old.body["spec"];
@@ -61,7 +64,14 @@ pub(super) fn convert_application(old: &OldResource<'_>, draft: &mut SyncBuilder
     ignore_fields::convert_ignore_differences(spec, draft);
     draft.mark_each_lost(spec, "spec", &LOST_FIELDS);
     draft.mark_unknown_lost(spec, "spec", &SPEC);
-    draft.mark_unknown_lost(&spec["syncPolicy"], "spec.syncPolicy", &POLICY);
+    for (field, known) in [
+        ("syncPolicy", POLICY.as_slice()),
+        ("syncPolicy/automated", &AUTOMATED),
+        ("destination", &DESTINATION),
+    ] {
+        let fields = spec.pointer(&format!("/{field}")).unwrap_or(&Value::Null);
+        draft.mark_unknown_lost(fields, &format!("spec.{}", field.replace('/', ".")), known);
+    }
     let project = text(spec, "/project");
     if !["", "default"].contains(&project) {
         let why = format!(
@@ -146,6 +156,11 @@ fn directory(directory: &Value, place: &str, draft: &mut SyncBuilder) {
     if is_set(jsonnet) {
         draft.refuse(format!("{place}.jsonnet"), "Jsonnet is not rendered: commit what it renders");
     }
+    if is_set(&directory["disableExtensionFilter"]) {
+        let why = "manifests are the files that end with .yaml, .yml or .json: rename those that do not";
+        draft.refuse(format!("{place}.disableExtensionFilter"), why);
+    }
+    draft.mark_unknown_lost(directory, place, &DIRECTORY);
     let recurse = directory["recurse"].as_bool().unwrap_or_default();
     draft.spec["render"] = json!({"plain": {"recurse": recurse}});
     for field in ["include", "exclude"] {

@@ -132,6 +132,11 @@ fn login(source: &Value, place: &str, chart: &mut Value, draft: &mut SyncBuilder
     let known = REFUSED_SOURCE_FIELDS.iter().chain(&LOST_SOURCE_FIELDS).map(|(field, _)| *field);
     let known: Vec<&str> = known.chain(SOURCE).collect();
     draft.mark_unknown_lost(spec, place, &known);
+    if is_set(&spec["suspend"]) {
+        let why =
+            "the source is suspended, and the Sync takes the newest version of its range: name one version";
+        draft.mark_lost(format!("{place}.suspend"), why);
+    }
     // Of a chart repository over https, Flux ignores the provider.
     if text(chart, "/url").starts_with("oci://") {
         convert_cloud(source, place, &REGISTRY_CLOUDS, chart, draft);

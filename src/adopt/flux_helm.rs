@@ -16,7 +16,10 @@ use super::sync_builder::{SyncBuilder, is_set, text};
 
 /// Fields of a HelmRelease that affect rendering and that a Sync does not have.
 const REFUSED_FIELDS: [(&str, &str); 3] = [
-    ("postRenderers", "objects are not changed after helm: let the values or the chart do it"),
+    (
+        "postRenderers",
+        "objects are not changed after helm: let the values or the chart do it, or commit a kustomization with helmCharts and these patches and images, and adopt that",
+    ),
     (
         "commonMetadata",
         "common metadata of the HelmRelease is not applied: let the chart set the labels and annotations",
@@ -28,7 +31,8 @@ const REFUSED_FIELDS: [(&str, &str); 3] = [
 ];
 
 /// Fields of a HelmRelease for which a Sync has another way.
-const LOST_FIELDS: [(&str, &str); 6] = [
+const LOST_FIELDS: [(&str, &str); 7] = [
+    ("postRenderStrategy", "nothing is changed after helm, neither objects nor hooks"),
     ("rollback", "a rollback applies the last healthy revision like any other"),
     ("uninstall", "deleting the Sync keeps its objects, unless deletionPolicy is Delete"),
     ("maxHistory", "the status keeps the last 10 revisions, and Git all of them"),
@@ -56,6 +60,19 @@ const SPEC: [&str; 17] = [
     "values",
     "valuesFrom",
     "strategy",
+];
+
+/// Known fields of the part that names a chart.
+const CHART: [&str; 9] = [
+    "chart",
+    "ignoreMissingValuesFiles",
+    "interval",
+    "reconcileStrategy",
+    "sourceRef",
+    "suspend",
+    "valuesFiles",
+    "verify",
+    "version",
 ];
 
 /// Most characters of the name of a release.
@@ -116,6 +133,7 @@ fn chart(old: &OldResource<'_>, draft: &mut SyncBuilder) {
         }
     };
     let ChartPart { spec: chart, place } = part;
+    draft.mark_unknown_lost(chart, place, &CHART);
     if is_set(&chart["ignoreMissingValuesFiles"]) {
         let why = "a values file that is not there is an error: name those that are there";
         draft.mark_lost(format!("{place}.ignoreMissingValuesFiles"), why);
@@ -249,7 +267,8 @@ const REFUSED_ACTIONS: [(&str, &str); 3] = [
 ];
 
 /// Options of installations and upgrades for which a Sync has another way.
-const LOST_ACTIONS: [(&str, &str); 6] = [
+const LOST_ACTIONS: [(&str, &str); 7] = [
+    ("chartNameChangeStrategy", "a chart of another name is an upgrade: what it no longer has is pruned"),
     ("cleanupOnFail", "objects of a commit that fails stay until the next one"),
     ("disableOpenAPIValidation", "fields that the API server does not know are refused"),
     ("disableSchemaValidation", "values are held to the chart's schema"),

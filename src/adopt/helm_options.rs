@@ -14,7 +14,7 @@ const REFUSED_FIELDS: [(&str, &str); 2] = [
     ("apiVersions", "templates see what the server serves: leave them out, and look at the plan"),
     (
         "fileParameters",
-        "values are not read from single files: write them into valuesObject, or into a values file",
+        "values are not read from single files: write them into valuesObject or a values file, or into a ConfigMap or Secret that valuesFrom of the Sync names with targetPath and literal: true",
     ),
 ];
 

@@ -222,6 +222,10 @@ pub fn adopt(old: &OldResource<'_>, wanted: &RequestedSync) -> Adoption {
 }
 
 #[cfg(test)]
+mod argocd_field_tests;
+#[cfg(test)]
+mod field_tests;
+#[cfg(test)]
 mod release_tests;
 #[cfg(test)]
 mod source_tests;

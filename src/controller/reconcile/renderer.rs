@@ -239,6 +239,7 @@ impl RenderContext<'_> {
         valid_spec: &ValidatedSpec,
         dependency: &LockedDependency,
     ) -> Result<(ChartRequest, ChartLogin), ReconcileError> {
+        check_signed(valid_spec.chart_verify.is_some(), dependency)?;
         let LockedDependency { name, version, repository } = dependency;
         let request = ChartRequest::locked(repository, name, version);
         let request = request.map_err(|error| of_dependency(dependency, &error))?;
@@ -357,6 +358,21 @@ fn comes_from_elsewhere() -> ReconcileError {
     let message = "it names a chart that comes from elsewhere, and nothing is fetched for a pull request";
     let (cause, problems) = (ErrorCause::RenderFailed, Vec::new());
     ReconcileError { cause, message: message.to_owned(), problems, permanent: true }
+}
+
+/// Refuses a dependency beside a signed chart: a signature covers only what is in its archive, and
+/// Chart.lock has versions, not digests.
+fn check_signed(is_signed: bool, dependency: &LockedDependency) -> Result<(), ReconcileError> {
+    if !is_signed {
+        return Ok(());
+    }
+    let LockedDependency { name, version, .. } = dependency;
+    let message = format!(
+        "the dependency {name} {version} is not in the signed chart, so render.helm.chart.verify does not cover it; \
+         run `helm dependency update` before `helm package`, publish and sign that version"
+    );
+    let (cause, problems) = (ErrorCause::Input("SignatureMissing"), Vec::new());
+    Err(ReconcileError { cause, message, problems, permanent: true })
 }
 
 fn being_fetched() -> ReconcileError {

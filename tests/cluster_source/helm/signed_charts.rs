@@ -1,6 +1,6 @@
 //! A published chart of a registry whose signatures are verified.
 
-use moorline_test_support::artifact_registry::ArtifactRegistry;
+use moorline_test_support::artifact_registry::{ArtifactRegistry, gzip, tar};
 use moorline_test_support::artifact_signer::ArtifactSigner;
 use moorline_test_support::daemon::until;
 use moorline_test_support::scene::{QUIET_TIME, Scene};
@@ -8,7 +8,7 @@ use moorline_test_support::signers;
 use serde_json::json;
 
 use super::daemon::{daemon, file};
-use super::ranges::{map, packaged};
+use super::ranges::{digest_of, map, packaged};
 use crate::artifact_signatures::{by_keys, registry, trust, trust_in, until_refused};
 
 const ARCHIVE: &str = "application/vnd.cncf.helm.chart.content.v1.tar+gzip";
@@ -16,6 +16,21 @@ const ARCHIVE: &str = "application/vnd.cncf.helm.chart.content.v1.tar+gzip";
 fn publish(scene: &Scene, registry: &ArtifactRegistry, version: &'static str, value: &str) -> String {
     let chart = packaged(scene, version, &map(value));
     registry.layer("charts/web", version, ARCHIVE, &chart.archive)
+}
+
+/// Publishes the chart with a dependency that only its lock names.
+fn publish_with_dependency(registry: &ArtifactRegistry, version: &str) -> String {
+    let named = r#"[{"name":"db","version":"1.2.3","repository":"https://charts.example.com"}]"#;
+    let lock =
+        format!("dependencies: {named}\ndigest: {}\n", digest_of(format!("[{named},{named}]").as_bytes()));
+    let chart = format!("apiVersion: v2\nname: web\nversion: {version}\ndependencies: {named}\n");
+    let template = map("third");
+    let files = [
+        ("web/Chart.yaml", b'0', chart.as_bytes()),
+        ("web/Chart.lock", b'0', lock.as_bytes()),
+        ("web/templates/map.yaml", b'0', template.as_bytes()),
+    ];
+    registry.layer("charts/web", version, ARCHIVE, &gzip(&tar(&files)))
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -69,6 +84,12 @@ async fn only_a_version_that_a_trusted_key_signed_is_taken_up() {
     registry.remove_tags("1.1.0");
     until_refused(&scene, "VersionLowered", &["web:1.0.0@", "web:1.1.0@"]).await;
     assert_eq!(value().await.as_deref(), Some("second next"));
+    // A signature does not cover what would be fetched beside the archive.
+    ann.sign_by_tag(&registry, "charts/web", &publish_with_dependency(&registry, "1.2.0"));
+    let expected = "the dependency db 1.2.3 is not in the signed chart";
+    until_refused(&scene, "SignatureMissing", &[expected, "`helm package`"]).await;
+    scene.edit("web", "by hand").await;
+    until_value("second next").await;
 }
 
 /// The commit is refused, and so is the chart that came with the accepted one: nothing is held by half.

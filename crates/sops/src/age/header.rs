@@ -38,6 +38,13 @@ pub(super) enum Stanza {
         /// The encrypted file key with its tag.
         body: [u8; 32],
     },
+    /// For an RSA key of ssh.
+    SshRsa {
+        /// Tag of the key.
+        tag: String,
+        /// The encrypted file key, as long as the modulus.
+        body: Vec<u8>,
+    },
     /// For another kind of recipient.
     Other,
 }
@@ -91,7 +98,8 @@ fn stanza(arguments: &str, body: &[u8]) -> Option<Stanza> {
             let (share, body) = (share(text)?, body.try_into().ok()?);
             Some(Stanza::SshEd25519 { tag: tag.to_owned(), share, body })
         }
-        ["X25519" | "ssh-ed25519", ..] => None,
+        ["ssh-rsa", tag] => Some(Stanza::SshRsa { tag: tag.to_owned(), body: body.to_vec() }),
+        ["X25519" | "ssh-ed25519" | "ssh-rsa", ..] => None,
         _ => Some(Stanza::Other),
     }
 }

@@ -1,14 +1,16 @@
 //! Identities of age, which decrypt data keys.
 //!
 //! In: a file of identities, and a data key encrypted for a recipient. Out: the data key. Served
-//! are X25519 identities (`AGE-SECRET-KEY-1…`) and Ed25519 keys of ssh; all other kinds are named
-//! in the refusal.
+//! are X25519 identities (`AGE-SECRET-KEY-1…`), and Ed25519 and RSA keys of ssh; all other kinds
+//! are named in the refusal.
 
 mod armor;
 mod bech32;
 mod header;
 mod payload;
 mod ssh;
+mod ssh_ed25519;
+mod ssh_rsa;
 
 use curve25519_dalek::constants::X25519_BASEPOINT;
 use curve25519_dalek::montgomery::MontgomeryPoint;
@@ -26,7 +28,7 @@ const MAX_IDENTITIES: usize = 200;
 /// Length of the key of one age file.
 const FILE_KEY_BYTES: usize = 16;
 
-/// Identities of age: X25519, and Ed25519 keys of ssh.
+/// Identities of age: X25519, and Ed25519 and RSA keys of ssh.
 pub struct AgeIdentities {
     keys: Vec<Identity>,
     ssh: Vec<SshIdentity>,
@@ -63,13 +65,13 @@ impl AgeIdentities {
             if found.recipients.len() == MAX_IDENTITIES {
                 return Err(fault("the file has more than 200 identities"));
             }
-            if line == ssh::BEGIN {
+            if let Some(end) = ssh::last_line(line) {
                 let inner: Vec<&str> =
-                    lines.by_ref().map(|(_, line)| line).take_while(|line| *line != ssh::END).collect();
-                if !text.lines().skip(at).any(|line| line.trim() == ssh::END) {
+                    lines.by_ref().map(|(_, line)| line).take_while(|line| *line != end).collect();
+                if !text.lines().skip(at).any(|line| line.trim() == end) {
                     return Err(fault("the ssh key has no last line"));
                 }
-                let identity = SshIdentity::read(&inner.concat()).map_err(fault)?;
+                let identity = SshIdentity::read(line, &inner).map_err(fault)?;
                 found.recipients.push(identity.recipient());
                 found.ssh.push(identity);
                 continue;
@@ -111,8 +113,8 @@ impl AgeIdentities {
         for stanza in &header.stanzas {
             let file_key = match stanza {
                 Stanza::X25519 { share, body } => self.keys.iter().find_map(|key| key.unwrap(share, body)),
-                Stanza::SshEd25519 { tag, share, body } => {
-                    self.ssh.iter().find_map(|key| key.unwrap(tag, share, body))
+                Stanza::SshEd25519 { .. } | Stanza::SshRsa { .. } => {
+                    self.ssh.iter().find_map(|key| key.unwrap(stanza))
                 }
                 Stanza::Other => None,
             };
@@ -182,7 +184,7 @@ fn unserved_kind(line: &str) -> Option<&'static str> {
             Some("identities behind a passphrase are not served")
         }
         () if line.starts_with("-----BEGIN") => Some(
-            "this kind of private key is not served; of ssh keys, Ed25519 keys in the format of OpenSSH are",
+            "this kind of private key is not served; of ssh keys, Ed25519 and RSA keys in the format of OpenSSH are",
         ),
         () => None,
     }
@@ -193,11 +195,11 @@ fn unserved_recipient(recipient: &str) -> Option<&'static str> {
     let x25519 =
         recipient.starts_with("age1") && bech32::decode(recipient).is_some_and(|(kind, _)| kind == "age");
     match () {
-        () if x25519 || recipient.starts_with("ssh-ed25519 ") => None,
+        () if x25519 || recipient.starts_with("ssh-ed25519 ") || recipient.starts_with("ssh-rsa ") => None,
         () if recipient.starts_with("age1pq1") || recipient.starts_with("age1tagpq1") => {
             Some("post-quantum recipients are not served yet")
         }
-        () if recipient.starts_with("ssh-") => Some("of ssh keys, only ed25519 is served"),
+        () if recipient.starts_with("ssh-") => Some("of ssh keys, only those of ed25519 and rsa are served"),
         () => Some("this kind of recipient is not served"),
     }
 }

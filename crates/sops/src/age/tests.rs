@@ -40,7 +40,7 @@ pub(crate) fn encrypt(recipient: &str, plain: &[u8]) -> String {
     armored(&file)
 }
 
-fn armored(file: &[u8]) -> String {
+pub(crate) fn armored(file: &[u8]) -> String {
     let coded = STANDARD.encode(file);
     let lines: Vec<&str> =
         (0..coded.len()).step_by(64).map(|at| &coded[at..coded.len().min(at + 64)]).collect();
@@ -98,7 +98,7 @@ fn kinds_that_are_not_served_are_named() {
     let enc = encrypt(&recipient, b"data key");
     let refusal = |recipient: &str| opened(&secret, recipient, &enc).expect_err(recipient);
     assert_eq!(refusal("age1pq1qqqq"), "post-quantum recipients are not served yet");
-    assert_eq!(refusal("ssh-rsa AAAA"), "of ssh keys, only ed25519 is served");
+    assert_eq!(refusal("ssh-dss AAAA"), "of ssh keys, only those of ed25519 and rsa are served");
     assert_eq!(refusal("age1yubikey1qqqq"), "this kind of recipient is not served");
     let read = |text: &str| AgeIdentities::read(text).map_err(|error| error.to_string());
     let refused = |text: &str| read(text).expect_err(text);

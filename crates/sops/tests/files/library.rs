@@ -28,6 +28,9 @@ pub(crate) const IDENTITIES: [(&str, &str); 3] = [
     ),
 ];
 
+/// An RSA key of ssh, and its recipient.
+pub(crate) const RSA: (&str, &str) = (include_str!("ssh/rsa.key"), include_str!("ssh/rsa.pub"));
+
 /// The running program.
 pub(crate) struct Library {
     program: Child,
@@ -36,11 +39,15 @@ pub(crate) struct Library {
 }
 
 impl Library {
-    /// Starts the program, with an identity of age.
+    /// Starts the program, with identities of age and the RSA key of ssh.
     pub(crate) fn start(identities: &str) -> Self {
         let path = std::env::var(PROGRAM).unwrap_or_else(|_| panic!("{PROGRAM} names no program"));
         let mut program = Command::new(path)
             .env("SOPS_AGE_KEY", identities)
+            .env(
+                "SOPS_AGE_SSH_PRIVATE_KEY_FILE",
+                concat!(env!("CARGO_MANIFEST_DIR"), "/tests/files/ssh/rsa.key"),
+            )
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::documents::{self, Chance};
 use crate::encryption::{KEY, MODIFIED, Options};
-use crate::library::{IDENTITIES, Library, assert_has_values, name};
+use crate::library::{IDENTITIES, Library, RSA, assert_has_values, name};
 use crate::{encryption, writing};
 
 const FORMATS: [Format; 5] = [Format::Yaml, Format::Json, Format::Dotenv, Format::Ini, Format::Binary];
@@ -46,6 +46,7 @@ fn show(bytes: &[u8]) -> String {
 fn files_of_the_library_are_decrypted_alike() {
     let identities = [IDENTITIES[0].0, IDENTITIES[1].0].join("\n");
     let mut library = Library::start(&identities);
+    let (identities, rsa) = (format!("{identities}\n{}", RSA.0), RSA.1.trim());
     let (count, first) = scope();
     let (mut same, mut yaml, mut refused) = (0_u64, 0_u64, 0_u64);
     for seed in first..first + count {
@@ -61,9 +62,11 @@ fn files_of_the_library_are_decrypted_alike() {
         };
         let rule = if format == Format::Binary { None } else { rule(&mut chance) };
         let recipients = IDENTITIES.map(|(_, recipient)| recipient);
-        let (groups, threshold) = match chance.below(4) {
+        let (groups, threshold) = match chance.below(6) {
             0 => (vec![vec![recipients[0]], vec![recipients[2], recipients[1]], vec![recipients[2]]], 2),
             1 => (vec![vec![recipients[2], recipients[0]]], 0),
+            2 => (vec![vec![recipients[2], rsa]], 0),
+            3 => (vec![vec![recipients[0]], vec![recipients[2]], vec![rsa]], 2),
             _ => (vec![vec![recipients[0]]], 0),
         };
         let request = json!({
