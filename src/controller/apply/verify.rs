@@ -20,7 +20,8 @@ use crate::plan::{Action, Change, Hold, Outcome, Plan, Step, changed_fields};
 /// Attempts to compare an object that changes between the two requests.
 const MAX_COMPARISONS: usize = 3;
 
-/// Returns the objects that the plan only verifies; empty while the Sync is suspended.
+/// Returns the objects that the plan only verifies, those under the strongest suspicion first;
+/// empty while the Sync is suspended.
 pub(crate) fn to_verify(
     plan: &Plan,
     observed: &ObservedSet,
@@ -36,7 +37,14 @@ pub(crate) fn to_verify(
         Hold::DriftReported(_) => observed.get(id).is_some_and(|seen| !is_compared(seen)),
         _ => false,
     });
-    applied.chain(open.map(|(id, _)| (id.clone(), VerifyMethod::Compare))).collect()
+    let compared = open.map(|(id, _)| (id.clone(), VerifyMethod::Compare));
+    let mut found: Vec<(ObjectId, VerifyMethod)> = applied.chain(compared).collect();
+    // Those without a suspicion come last: they are due only because they were not verified for long.
+    found.sort_by_key(|(id, _)| {
+        let suspicion = observed.get(id).and_then(Observed::suspicion);
+        (suspicion.is_none(), suspicion)
+    });
+    found.into()
 }
 
 /// Returns true if the drift of this version was found by a comparison, or is none that a
@@ -52,7 +60,7 @@ fn is_open(seen: &Observed, how: VerifyMethod) -> bool {
         VerifyMethod::Compare => match seen.verification {
             Verification::Unverified | Verification::MaybeDrifted => true,
             Verification::Drifted(_) => !is_compared(seen),
-            Verification::Verified => false,
+            Verification::Verified | Verification::Believed => false,
         },
     }
 }
@@ -98,9 +106,13 @@ async fn compare(work: &ApplyContext<'_>, id: &ObjectId) -> Result<Outcome, crat
         );
         return Ok(match known.map(|known| known.verification) {
             Some(Verification::Drifted(drift)) => Outcome::Held(Hold::DriftReported(drift)),
-            Some(Verification::Verified | Verification::Unverified | Verification::MaybeDrifted) | None => {
-                Outcome::Kept
-            }
+            Some(
+                Verification::Verified
+                | Verification::Believed
+                | Verification::Unverified
+                | Verification::MaybeDrifted,
+            )
+            | None => Outcome::Kept,
         });
     }
     Ok(Outcome::Held(Hold::Unverified))
