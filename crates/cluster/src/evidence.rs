@@ -66,3 +66,56 @@ fn unjudged(desired: &DesiredSet, observed: &ObservedSet) -> Vec<(ObjectId, Arc<
     });
     found.collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::store::{Store, object};
+    use moorline_core::object::GroupKind;
+
+    #[test]
+    fn only_a_list_is_evidence_and_only_until_the_object_changes() {
+        let owner = SyncName::new("ops", "web");
+        let map = |name: &str, version: u64| {
+            let entry =
+                json!({"manager": owner.manager(), "operation": "Apply", "time": "2026-01-01T00:00:00Z"});
+            let metadata = json!({"namespace": "shop", "name": name, "uid": name, "resourceVersion": version.to_string(),
+                "labels": {"moorline.dev/sync": owner.label()}, "managedFields": [entry],
+                "annotations": {"moorline.dev/id": format!("ops/web|/ConfigMap|shop/{name}")}});
+            let Value::Object(body) = json!({"metadata": metadata}) else { unreachable!("a mapping") };
+            object(&GroupKind::new("", "ConfigMap"), "v1", body).unwrap()
+        };
+        let store = Store::default();
+        let evidence = |name: &str| store.known(&owner, &map(name, 0).id).unwrap().evidence;
+        let judge = |name: &str, evidence: Option<Arc<Evidence>>| {
+            let id = map(name, 0).id;
+            let judgement = evidence.map(|evidence| Judgement { id, evidence, suspicion: None });
+            store.record_judgements(&owner, judgement.into_iter().collect()).len()
+        };
+        for name in ["listed", "changed", "doubted", "written"] {
+            store.on_listed(map(name, 1));
+        }
+        store.on_seen(map("seen", 1));
+        assert!(evidence("seen").is_none());
+        assert_eq!(judge("listed", evidence("listed")), 1);
+        let before = evidence("changed");
+        store.on_seen(map("changed", 2));
+        assert_eq!(judge("changed", before), 0, "an event came between");
+        let before = evidence("doubted");
+        store.mark_unverified(&owner, &[map("doubted", 0).id]);
+        assert_eq!(judge("doubted", before), 0, "it was doubted");
+        let before = evidence("written");
+        drop(store.writing(&owner, &map("written", 0).id));
+        assert_eq!(judge("written", before), 0, "the reply to a write was lost");
+        store.on_listed(map("changed", 3));
+        assert!(evidence("changed").is_none(), "it is known already");
+        let believed = store.read(&owner, BTreeSet::new(), |set| {
+            set.iter().filter(|(_, seen)| seen.verification == Verification::Believed).count()
+        });
+        assert_eq!(believed, 1);
+    }
+}

@@ -38,13 +38,20 @@ pub(crate) fn to_verify(
         _ => false,
     });
     let compared = open.map(|(id, _)| (id.clone(), VerifyMethod::Compare));
-    let mut found: Vec<(ObjectId, VerifyMethod)> = applied.chain(compared).collect();
-    // Those without a suspicion come last: they are due only because they were not verified for long.
+    order_by_suspicion(applied.chain(compared).collect(), observed).into()
+}
+
+/// Sorts verifications: the strongest suspicion first, and those last that are due only because
+/// they were not verified for long.
+fn order_by_suspicion(
+    mut found: Vec<(ObjectId, VerifyMethod)>,
+    observed: &ObservedSet,
+) -> Vec<(ObjectId, VerifyMethod)> {
     found.sort_by_key(|(id, _)| {
         let suspicion = observed.get(id).and_then(Observed::suspicion);
         (suspicion.is_none(), suspicion)
     });
-    found.into()
+    found
 }
 
 /// Returns true if the drift of this version was found by a comparison, or is none that a
@@ -160,4 +167,49 @@ pub(crate) fn enqueue_verification(
     let spared = before - memory.unverified.len();
     memory.comparing = memory.unverified.iter().any(|(_, how)| *how == VerifyMethod::Compare);
     spared
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::api::SyncName;
+    use crate::object::{Object, Origin};
+    use crate::observed::Suspicion;
+
+    #[test]
+    fn the_strongest_suspicion_is_verified_first() {
+        let owner = SyncName::new("ops", "web");
+        let mut observed = ObservedSet::default();
+        let suspicions = [
+            None,
+            Some(Suspicion::Unclear),
+            Some(Suspicion::FieldsDiffer),
+            Some(Suspicion::EntryUnusual),
+            Some(Suspicion::NewerWriter),
+            Some(Suspicion::MetadataDiffers),
+        ];
+        for (at, suspicion) in suspicions.into_iter().enumerate() {
+            let entry =
+                json!({"manager": owner.manager(), "operation": "Apply", "time": "2026-01-01T00:00:00Z"});
+            let Value::Object(body) = json!({"metadata": {"name": at.to_string(), "managedFields": [entry]}})
+            else {
+                unreachable!("a mapping")
+            };
+            let id = ObjectId::new("", "ConfigMap", "shop", &at.to_string()).unwrap();
+            let origin = Origin { file: "".into(), document: 0, line: 1, item: None };
+            let object = Object { id: id.clone(), version: "v1".into(), body, origin };
+            let mut seen = Observed::first_listed(&object, &owner);
+            match suspicion {
+                Some(suspicion) => seen.judge(Some(suspicion)),
+                None => seen.unverify(),
+            }
+            observed.insert(id, seen);
+        }
+        let found = observed.iter().map(|(id, _)| (id.clone(), VerifyMethod::Apply)).collect();
+        let order = order_by_suspicion(found, &observed);
+        let names: Vec<&str> = order.iter().map(|(id, _)| id.name()).collect();
+        assert_eq!(names, ["4", "2", "5", "3", "1", "0"]);
+    }
 }

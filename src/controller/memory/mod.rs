@@ -140,6 +140,9 @@ pub(crate) struct SyncMemory {
 /// Retry interval of holds that a person or a watch event resolves.
 pub(super) const HELD: Duration = Duration::from_secs(60);
 
+/// Its multiples are spread evenly between two whole numbers, however many there are.
+const GOLDEN_RATIO: f64 = 0.618_033_988_749_894_9;
+
 /// The last verification of an object.
 #[derive(Debug, Clone, Copy)]
 struct LastVerification {
@@ -369,10 +372,9 @@ impl SyncMemory {
     /// spread evenly over the interval. `chance` moves these times, so that a daemon which starts
     /// every hour verifies other objects each time.
     pub(crate) fn believed(&mut self, ids: Vec<ObjectId>, now: Uptime, chance: f64) {
-        self.replied.extend(ids.into_iter().map(|id| {
-            let parts = (f32::from(hash(&id)) / 65536.0 + chance as f32).fract();
-            (id, LastVerification { at: now, parts })
-        }));
+        let parts = (0_u32..).map(|at| (chance + f64::from(at) * GOLDEN_RATIO).fract() as f32);
+        let last = parts.map(|parts| LastVerification { at: now, parts });
+        self.replied.extend(ids.into_iter().zip(last));
     }
 
     /// Returns the next time at which a failure is retried, a wait ends or a deletion is stuck.
