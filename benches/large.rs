@@ -2,12 +2,18 @@
 //! `cargo bench --bench large` prints a table: the time of the first sync, in total and for each
 //! object, and the peak memory of both processes.
 //!
+//! Then the daemon is restarted after manual edits of ten of the 100,000 objects; see
+//! `large/restart.rs`.
+//!
 //! Limits: 100,000 objects within 60 s, with the daemon below 300 MB and the sandbox below 1 GB;
 //! the time for an object among 100,000 is at most twice that among 1,000.
 
+#[path = "large/restart.rs"]
+mod restart;
+
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
@@ -32,8 +38,12 @@ fn main() {
         ("the sandbox below 1 GB", most.sandbox < 1000.0),
         ("an object costs no more than twice as much among many", most.each() < 2.0 * least.each()),
     ] {
-        println!("{} {what}", if is_met { "met:" } else { "NOT met:" });
+        say(what, is_met);
     }
+}
+
+fn say(what: &str, is_met: bool) {
+    println!("{} {what}", if is_met { "met:" } else { "NOT met:" });
 }
 
 struct Row {
@@ -75,13 +85,14 @@ fn measure(count: usize) -> Row {
 
     let begun = Instant::now();
     let data = root.path().join("data");
+    let listen = free_address();
     let arguments = [
         "run",
         "--url",
         repository.to_str().expect("a path"),
         "--leader-election=false",
         "--listen",
-        "127.0.0.1:0",
+        &listen,
         "--page",
         "",
         "--log-level",
@@ -105,7 +116,18 @@ fn measure(count: usize) -> Row {
         row.daemon,
         row.sandbox
     );
+    if count == SIZES[SIZES.len() - 1] {
+        drop(daemon);
+        let start = || moorline(&arguments, root.path(), Some(&kubeconfig));
+        restart::measure(count, (&server, &listen), start);
+    }
     row
+}
+
+/// Returns an address that nobody listens on.
+fn free_address() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    listener.local_addr().expect("an address").to_string()
 }
 
 fn moorline(arguments: &[&str], temporary: &Path, kubeconfig: Option<&str>) -> Ends {
@@ -141,15 +163,25 @@ fn commit(repository: &Path, count: usize) {
 
 /// Number of the objects that the server has.
 fn there(server: &str) -> usize {
-    let mut stream = TcpStream::connect(server).expect("it listens");
-    let path = "/api/v1/namespaces/default/configmaps?limit=1";
-    write!(stream, "GET {path} HTTP/1.1\r\nHost: {server}\r\nConnection: close\r\n\r\n").expect("it reads");
-    let mut text = String::new();
-    stream.read_to_string(&mut text).expect("it answers");
-    let body = text.split_once("\r\n\r\n").map_or("", |(_, body)| body);
-    let list: Value = serde_json::from_str(body).expect("JSON");
+    let body = ask(server, "GET", "/api/v1/namespaces/default/configmaps?limit=1", "").expect("it answers");
+    let list: Value = serde_json::from_str(&body).expect("JSON");
     let shown = list["items"].as_array().map_or(0, Vec::len);
     shown + list["metadata"]["remainingItemCount"].as_u64().unwrap_or(0) as usize
+}
+
+/// Sends a request; returns the body of the answer, or none if nobody answers.
+fn ask(server: &str, method: &str, path: &str, body: &str) -> Option<String> {
+    let mut stream = TcpStream::connect(server).ok()?;
+    let kind = if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
+    let length = body.len();
+    write!(
+        stream,
+        "{method} {path} HTTP/1.1\r\nHost: {server}\r\nConnection: close\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n\r\n{body}"
+    )
+    .ok()?;
+    let mut text = String::new();
+    stream.read_to_string(&mut text).ok()?;
+    Some(text.split_once("\r\n\r\n")?.1.to_owned())
 }
 
 /// Peak memory of a process, in millions of bytes.

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use kube::api::{Patch, PatchParams};
 use moorline_test_support::credentials::MOORLINE;
 use moorline_test_support::daemon::{Daemon, until};
 use moorline_test_support::fault_proxy::{Fate, RecordedRequest};
@@ -118,6 +119,12 @@ async fn after_a_restart_news_go_before_what_is_only_made_sure_of() {
     let Some(scene) = Scene::new("order").await else { return };
     let (mut daemon, _) = scene.applied(&many(20, "one"), json!({"interval": "1h"})).await;
     daemon.terminate();
+    // Somebody wrote to each object meanwhile, so the next daemon believes none of them.
+    for at in 0..20 {
+        let by = PatchParams { field_manager: Some("kubectl-annotate".to_owned()), ..PatchParams::default() };
+        let note = Patch::Merge(json!({"metadata": {"annotations": {"note": "x"}}}));
+        scene.maps().patch(&format!("a-{at}"), &by, &note).await.unwrap();
+    }
     scene.proxy.take_requests();
     let _daemon = scene.daemon_at(&scene.proxy, "second", &["--leader-election=false", "--verify-rate", "2"]);
     let mut verified = Vec::new();

@@ -164,11 +164,16 @@ async fn a_guarded_resource_waits_for_the_backend_of_its_webhook() {
     assert!(refused(&mark).await.is_empty());
 
     let waits = async |count: usize| until_waits(&scene, "operator", count).await;
-    // The webhook is in the cluster now, and has no backend yet. A daemon that starts meanwhile verifies what it finds, and
+    // The webhook is in the cluster now, and has no backend yet. A daemon that starts meanwhile believes what it finds, and
     // sends nothing that is guarded.
     drop(daemon);
-    let _daemon = scene.daemon_at(&scene.proxy, "second", &["--leader-election=false"]);
-    waits(1).await;
+    let daemon = scene.daemon_at(&scene.proxy, "second", &["--leader-election=false"]);
+    until("it has looked at all", async || {
+        daemon.log().contains("judged the objects by their managedFields").then_some(())
+    })
+    .await;
+    scene.settle().await;
+    assert!(refused(&mark).await.is_empty());
 
     let commit = scene.push(&released(&operator, &[("one", "b"), ("two", "b")], "b"));
     scene.nudge("operator", "second").await;

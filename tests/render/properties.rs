@@ -235,7 +235,7 @@ proptest! {
             }
             let update = plan.steps().find(|step| step.id == *id).map(|step| step.action.clone());
             let hold = plan.held.iter().find(|(held, _)| held == id).map(|(_, hold)| hold.clone());
-            let clean = seen.verification == Verification::Verified && seen.applied_by_us;
+            let clean = seen.verification.is_sound() && seen.applied_by_us;
             let unknown = matches!(seen.verification, Verification::Unverified | Verification::MaybeDrifted);
             let unverified = unknown && seen.applied_by_us;
             match (policy.drift, clean) {
@@ -249,7 +249,7 @@ proptest! {
                         _ if !seen.applied_by_us => Change::EntryLost,
                         Verification::Drifted(drift) => Change::Drifted(drift.clone()),
                         Verification::MaybeDrifted => Change::MaybeDrifted,
-                        Verification::Verified | Verification::Unverified => Change::Unverified,
+                        Verification::Verified | Verification::Believed | Verification::Unverified => Change::Unverified,
                     };
                     prop_assert_eq!(update, Some(Action::Update(expect)), "{}", id);
                 }

@@ -290,8 +290,14 @@ impl Cluster {
         owner: &SyncName,
         less: &[Box<str>],
     ) -> Result<Vec<u8>, ApiError> {
-        let mut body = Value::Object(wanted.body());
+        let mut body = self.applied_object(wanted, owner);
         remove_values(&mut body, less);
+        serde_json::to_vec(&body).map_err(|error| unreadable(&error))
+    }
+
+    /// Returns the canonical object with our label and annotations.
+    pub(super) fn applied_object(&self, wanted: &DesiredObject, owner: &SyncName) -> Value {
+        let mut body = Value::Object(wanted.body());
         // Rendering guarantees that these are mappings or absent; absent ones become mappings here.
         let metadata = &mut body["metadata"];
         metadata["labels"][api::SYNC_LABEL] = owner.label().into();
@@ -303,7 +309,7 @@ impl Cluster {
         if let Some(proof) = self.0.notary.prove(owner, &wanted.id) {
             annotations[api::PROOF_ANNOTATION] = proof.to_string().into();
         }
-        serde_json::to_vec(&body).map_err(|error| unreadable(&error))
+        body
     }
 
     fn live_path(&self, id: &ObjectId) -> Result<String, ApiError> {

@@ -15,6 +15,7 @@ pub(super) use in_flight::WriteGuard;
 use serde_json::{Map, Value};
 use tokio::sync::Notify;
 
+use super::evidence::Judgement;
 use super::notary::{Notary, ProofBasis};
 use moorline_api::{self as api, SyncName};
 use moorline_core::object::{GroupKind, Object, ObjectId, Origin};
@@ -116,6 +117,15 @@ impl Store {
 
     /// Records the current state of an object. Returns it if the store has a newer state.
     pub(super) fn on_seen(&self, object: Object) -> Option<Object> {
+        self.record(object, false)
+    }
+
+    /// The same for an object of a list, whose metadata may be evidence of its verification.
+    pub(super) fn on_listed(&self, object: Object) -> Option<Object> {
+        self.record(object, true)
+    }
+
+    fn record(&self, object: Object, is_listed: bool) -> Option<Object> {
         let label = object.label(api::SYNC_LABEL)?;
         let mut inner = self.lock();
         let label = inner.view_label(label);
@@ -132,7 +142,25 @@ impl Store {
         if let Some(before) = before.filter(|before| *before != label) {
             inner.gone(&before, &object.id, version(&object));
         }
-        inner.views.get_mut(&label)?.on_seen(object)
+        inner.views.get_mut(&label)?.on_seen(object, is_listed)
+    }
+
+    /// Records judged evidence, unless the object has changed since; returns the believed objects.
+    pub(super) fn record_judgements(&self, owner: &SyncName, judged: Vec<Judgement>) -> Vec<ObjectId> {
+        let mut inner = self.lock();
+        let view = inner.view(&owner.label(), || owner.clone());
+        let mut believed = Vec::new();
+        for Judgement { id, evidence, suspicion } in judged {
+            view.set.update(&id, |seen| {
+                if seen.evidence.as_ref().is_some_and(|now| Arc::ptr_eq(now, &evidence)) {
+                    seen.judge(suspicion);
+                }
+            });
+            if view.set.get(&id).is_some_and(|seen| seen.verification == Verification::Believed) {
+                believed.push(id);
+            }
+        }
+        believed
     }
 
     /// Removes an object that is gone, or has lost our label. It stays if the store has a newer
@@ -245,7 +273,7 @@ impl Store {
         let mut inner = self.lock();
         let view = inner.view(&owner.label(), || owner.clone());
         for id in ids {
-            view.set.update(id, unverify);
+            view.set.update(id, Observed::unverify);
         }
     }
 
@@ -253,7 +281,7 @@ impl Store {
     pub(super) fn mark_all_unverified(&self) {
         for view in self.lock().views.values_mut() {
             let ids: Vec<ObjectId> = view.set.iter().map(|(id, _)| id.clone()).collect();
-            ids.iter().for_each(|id| view.set.update(id, unverify));
+            ids.iter().for_each(|id| view.set.update(id, Observed::unverify));
             view.wake.notify_one();
         }
     }
@@ -313,13 +341,6 @@ fn version(object: &Object) -> u64 {
 /// True for an object that has nothing of ours but the label.
 fn is_foreign(seen: &Observed) -> bool {
     !seen.applied_by_us && matches!(seen.ownership, Ownership::Unowned | Ownership::Copy)
-}
-
-/// Discards the verification by an apply.
-fn unverify(seen: &mut Observed) {
-    if seen.verification == Verification::Verified {
-        seen.verification = Verification::Unverified;
-    }
 }
 
 /// Returns the Sync of a label. A hashed label says nothing on its own, but the identity annotation

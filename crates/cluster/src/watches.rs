@@ -295,7 +295,10 @@ impl ObjectSink {
                     if let Some(listing) = &mut self.listing {
                         listing.insert(object.id.clone());
                     }
-                    let older = self.store.on_seen(object);
+                    let older = match self.listing {
+                        Some(_) => self.store.on_listed(object),
+                        None => self.store.on_seen(object),
+                    };
                     self.older.extend(older.filter(|_| self.listing.is_some()));
                 }
             }

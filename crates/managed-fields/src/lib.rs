@@ -9,6 +9,7 @@
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
+mod applied_body;
 mod bytes;
 mod entry;
 mod fields_v1;
@@ -22,6 +23,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 pub use crate::retained_field::{RetainedField, retained_fields};
+pub use applied_body::{Agreement, BareMap};
 pub use bytes::Digest;
 pub use entry::{ManagedFieldsEntry, Operation, entries};
 pub use path::safe_for_html;

@@ -24,7 +24,7 @@ use crate::fields::{FieldPath, FieldSet};
 use crate::journal::Reason;
 use crate::object::ObjectId;
 use crate::observed::{
-    Drift, InstallationRole, Observed, Ownership, Verification, find_extra_fields, has_field, removal_patch,
+    Drift, InstallationRole, Observed, Ownership, find_extra_fields, has_field, removal_patch,
 };
 use crate::plan::{Change, Failure, FailureReason, Outcome};
 
@@ -86,7 +86,7 @@ fn may_remove(work: &ApplyContext<'_>, memory: &SyncMemory, id: &ObjectId, seen:
     // Key rotation adds keys that Git does not have.
     let is_keys = seen.installation_role == InstallationRole::Keys
         || work.cluster.notary().key_secret().as_ref() == Some(id);
-    seen.verification == Verification::Verified
+    seen.verification.is_sound()
         && !is_keys
         && !(seen.deleting || seen.reconcile_disabled || disabled || paused)
         && memory.retries.get(id).is_none_or(|known| !known.waits(now))

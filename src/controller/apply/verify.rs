@@ -20,7 +20,8 @@ use crate::plan::{Action, Change, Hold, Outcome, Plan, Step, changed_fields};
 /// Attempts to compare an object that changes between the two requests.
 const MAX_COMPARISONS: usize = 3;
 
-/// Returns the objects that the plan only verifies; empty while the Sync is suspended.
+/// Returns the objects that the plan only verifies, those under the strongest suspicion first;
+/// empty while the Sync is suspended.
 pub(crate) fn to_verify(
     plan: &Plan,
     observed: &ObservedSet,
@@ -36,7 +37,21 @@ pub(crate) fn to_verify(
         Hold::DriftReported(_) => observed.get(id).is_some_and(|seen| !is_compared(seen)),
         _ => false,
     });
-    applied.chain(open.map(|(id, _)| (id.clone(), VerifyMethod::Compare))).collect()
+    let compared = open.map(|(id, _)| (id.clone(), VerifyMethod::Compare));
+    order_by_suspicion(applied.chain(compared).collect(), observed).into()
+}
+
+/// Sorts verifications: the strongest suspicion first, and those last that are due only because
+/// they were not verified for long.
+fn order_by_suspicion(
+    mut found: Vec<(ObjectId, VerifyMethod)>,
+    observed: &ObservedSet,
+) -> Vec<(ObjectId, VerifyMethod)> {
+    found.sort_by_key(|(id, _)| {
+        let suspicion = observed.get(id).and_then(Observed::suspicion);
+        (suspicion.is_none(), suspicion)
+    });
+    found
 }
 
 /// Returns true if the drift of this version was found by a comparison, or is none that a
@@ -52,7 +67,7 @@ fn is_open(seen: &Observed, how: VerifyMethod) -> bool {
         VerifyMethod::Compare => match seen.verification {
             Verification::Unverified | Verification::MaybeDrifted => true,
             Verification::Drifted(_) => !is_compared(seen),
-            Verification::Verified => false,
+            Verification::Verified | Verification::Believed => false,
         },
     }
 }
@@ -98,9 +113,13 @@ async fn compare(work: &ApplyContext<'_>, id: &ObjectId) -> Result<Outcome, crat
         );
         return Ok(match known.map(|known| known.verification) {
             Some(Verification::Drifted(drift)) => Outcome::Held(Hold::DriftReported(drift)),
-            Some(Verification::Verified | Verification::Unverified | Verification::MaybeDrifted) | None => {
-                Outcome::Kept
-            }
+            Some(
+                Verification::Verified
+                | Verification::Believed
+                | Verification::Unverified
+                | Verification::MaybeDrifted,
+            )
+            | None => Outcome::Kept,
         });
     }
     Ok(Outcome::Held(Hold::Unverified))
@@ -148,4 +167,49 @@ pub(crate) fn enqueue_verification(
     let spared = before - memory.unverified.len();
     memory.comparing = memory.unverified.iter().any(|(_, how)| *how == VerifyMethod::Compare);
     spared
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::api::SyncName;
+    use crate::object::{Object, Origin};
+    use crate::observed::Suspicion;
+
+    #[test]
+    fn the_strongest_suspicion_is_verified_first() {
+        let owner = SyncName::new("ops", "web");
+        let mut observed = ObservedSet::default();
+        let suspicions = [
+            None,
+            Some(Suspicion::Unclear),
+            Some(Suspicion::FieldsDiffer),
+            Some(Suspicion::EntryUnusual),
+            Some(Suspicion::NewerWriter),
+            Some(Suspicion::MetadataDiffers),
+        ];
+        for (at, suspicion) in suspicions.into_iter().enumerate() {
+            let entry =
+                json!({"manager": owner.manager(), "operation": "Apply", "time": "2026-01-01T00:00:00Z"});
+            let Value::Object(body) = json!({"metadata": {"name": at.to_string(), "managedFields": [entry]}})
+            else {
+                unreachable!("a mapping")
+            };
+            let id = ObjectId::new("", "ConfigMap", "shop", &at.to_string()).unwrap();
+            let origin = Origin { file: "".into(), document: 0, line: 1, item: None };
+            let object = Object { id: id.clone(), version: "v1".into(), body, origin };
+            let mut seen = Observed::first_listed(&object, &owner);
+            match suspicion {
+                Some(suspicion) => seen.judge(Some(suspicion)),
+                None => seen.unverify(),
+            }
+            observed.insert(id, seen);
+        }
+        let found = observed.iter().map(|(id, _)| (id.clone(), VerifyMethod::Apply)).collect();
+        let order = order_by_suspicion(found, &observed);
+        let names: Vec<&str> = order.iter().map(|(id, _)| id.name()).collect();
+        assert_eq!(names, ["4", "2", "5", "3", "1", "0"]);
+    }
 }

@@ -58,8 +58,8 @@ pub(crate) struct SyncMemory {
     pub(crate) inventory_kinds: BTreeSet<GroupKind>,
     /// Namespaces that may contain objects of this Sync.
     pub(crate) inventory_namespaces: BTreeSet<Box<str>>,
-    /// Time of the last server reply about each object.
-    replied: HashMap<ObjectId, Uptime>,
+    /// The last verification of each object.
+    replied: HashMap<ObjectId, LastVerification>,
     /// Spec revision and Git revision of the last accepted render.
     spec_revision: u64,
     revision: Option<Revision>,
@@ -139,6 +139,17 @@ pub(crate) struct SyncMemory {
 
 /// Retry interval of holds that a person or a watch event resolves.
 pub(super) const HELD: Duration = Duration::from_secs(60);
+
+/// Its multiples are spread evenly between two whole numbers, however many there are.
+const GOLDEN_RATIO: f64 = 0.618_033_988_749_894_9;
+
+/// The last verification of an object.
+#[derive(Debug, Clone, Copy)]
+struct LastVerification {
+    at: Uptime,
+    /// Time until the next one, in parts of the interval.
+    parts: f32,
+}
 
 /// Interval at which one of many forbidden objects is retried.
 const PROBE: Duration = Duration::from_secs(4);
@@ -335,15 +346,13 @@ impl SyncMemory {
         self.namespaces.watch(cluster, owner, waiting);
     }
 
-    /// Returns the objects whose last reply is so old that they are verified again. Each has its
-    /// own time, between three quarters and five quarters of `every`.
+    /// Returns the objects whose last verification is so old that they are verified again. Each has
+    /// its own time: between three quarters and five quarters of `every` after a reply, and within
+    /// `every` after a start without one.
     pub(crate) fn due_for_verification(&mut self, now: Uptime, every: Duration) -> Vec<ObjectId> {
-        let due = |id: &ObjectId, replied: Uptime| {
-            let spread = f64::from(hash(id) % 1024) / 2048.0;
-            now.saturating_sub(replied) >= every.mul_f64(0.75 + spread)
-        };
+        let due = |last: &LastVerification| now.saturating_sub(last.at) >= every.mul_f64(last.parts.into());
         let found: Vec<ObjectId> =
-            self.replied.iter().filter(|(id, at)| due(id, **at)).map(|(id, _)| id.clone()).collect();
+            self.replied.iter().filter(|(_, last)| due(last)).map(|(id, _)| id.clone()).collect();
         for id in &found {
             self.replied.remove(id);
         }
@@ -353,7 +362,19 @@ impl SyncMemory {
     /// Records that the server has just answered about these objects. An object that is no longer
     /// desired is forgotten when it is due.
     pub(crate) fn replied(&mut self, ids: impl Iterator<Item = ObjectId>, now: Uptime) {
-        self.replied.extend(ids.map(|id| (id, now)));
+        self.replied.extend(ids.map(|id| {
+            let parts = 0.75 + f32::from(hash(&id) % 1024) / 2048.0;
+            (id, LastVerification { at: now, parts })
+        }));
+    }
+
+    /// Records that these objects are believed without a request: each is verified at its own time,
+    /// spread evenly over the interval. `chance` moves these times, so that a daemon which starts
+    /// every hour verifies other objects each time.
+    pub(crate) fn believed(&mut self, ids: Vec<ObjectId>, now: Uptime, chance: f64) {
+        let parts = (0_u32..).map(|at| (chance + f64::from(at) * GOLDEN_RATIO).fract() as f32);
+        let last = parts.map(|parts| LastVerification { at: now, parts });
+        self.replied.extend(ids.into_iter().zip(last));
     }
 
     /// Returns the next time at which a failure is retried, a wait ends or a deletion is stuck.

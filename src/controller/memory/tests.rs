@@ -320,3 +320,24 @@ fn only_an_object_that_others_deleted_was_deleted() {
     memory.note_departed(&made, |known| *known != web);
     assert!(memory.departed.is_empty());
 }
+
+/// No request has verified them, so they do not wait for a whole interval; and not all at once either.
+#[test]
+fn believed_objects_are_verified_evenly_over_a_day_at_times_that_differ_with_each_start() {
+    let ids: Vec<ObjectId> =
+        (0..2000).map(|at| ObjectId::parse(&format!("/ConfigMap|shop/a{at}")).unwrap()).collect();
+    let due_in = |chance: f64, time: Duration| {
+        let mut memory = SyncMemory::default();
+        memory.believed(ids.clone(), at(60), chance);
+        memory.due_for_verification(at(60) + time, DAY)
+    };
+    for chance in [0.0, 0.3, 0.999] {
+        let minutes = due_in(chance, Duration::from_secs(600)).len();
+        assert!(minutes * 100 <= ids.len(), "{minutes} of {} in ten minutes", ids.len());
+        let half = due_in(chance, DAY / 2).len();
+        assert!((900..1100).contains(&half), "{half} in half a day");
+        assert_eq!(due_in(chance, DAY).len(), ids.len());
+    }
+    let early = |chance| due_in(chance, DAY / 24);
+    assert!(early(0.5).iter().all(|id| !early(0.0).contains(id)), "each start begins with others");
+}

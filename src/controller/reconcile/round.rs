@@ -19,7 +19,7 @@ use super::revision_gate::approval_of_revision;
 use super::rollout::{are_to_be_cleared, finish_rollout_if_done, written_ones};
 use super::webhook_backends::WebhookBackends;
 use super::{ReconcileContext, ReconcileResult};
-use crate::cluster::{Cluster, WatchRequirements};
+use crate::cluster::{Cluster, WatchRequirements, judge_evidence};
 use crate::controller::apply::change_cause::cause_of_revision;
 use crate::controller::apply::delete_precondition::DeletePrecondition;
 use crate::controller::apply::extra_fields::process_extra_fields;
@@ -57,7 +57,9 @@ pub(super) async fn plan_round(
     policy: &mut Policy,
     report: &mut ReconcileResult,
 ) -> DuePlan {
+    let believed = judge_evidence(inputs.cluster, inputs.owner, desired, inputs.stop).await;
     let now = inputs.context.now();
+    memory.believed(believed, now, chance());
     let deferrals = collect_deferrals(inputs, memory, now);
     let (due, open) = make_plan(inputs, memory, desired, policy, &deferrals).await;
     memory.note_deferred(&due);

@@ -158,6 +158,7 @@ impl Place {
 pub(crate) fn shown(standing: &Verification) -> String {
     match standing {
         Verification::Verified => "verified".to_owned(),
+        Verification::Believed => "believed".to_owned(),
         Verification::Unverified => "unverified".to_owned(),
         Verification::MaybeDrifted => "moved".to_owned(),
         Verification::Drifted(drift) => {

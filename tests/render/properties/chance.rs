@@ -42,7 +42,8 @@ fn mark() -> impl Strategy<Value = Ownership> {
 fn standing() -> impl Strategy<Value = Verification> {
     let drift = Drift { fields: vec!["content".to_owned()], manager: Some("kubectl".to_owned()), time: None };
     prop_oneof![
-        3 => Just(Verification::Verified),
+        2 => Just(Verification::Verified),
+        1 => Just(Verification::Believed),
         1 => Just(Verification::Unverified),
         1 => Just(Verification::MaybeDrifted),
         1 => Just(Verification::Drifted(Box::new(drift))),

@@ -56,7 +56,10 @@ impl Drop for WriteGuard {
     fn drop(&mut self) {
         if !self.finished {
             self.finish(|view, id| {
-                view.set.update(id, |observed| observed.verification = Verification::Unverified);
+                view.set.update(id, |observed| {
+                    observed.unverify();
+                    observed.verification = Verification::Unverified;
+                });
                 view.wake.notify_one();
             });
         }

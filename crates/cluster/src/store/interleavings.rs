@@ -89,6 +89,7 @@ struct FinalState {
 fn word(standing: &Verification) -> &'static str {
     match standing {
         Verification::Verified => "verified",
+        Verification::Believed => "believed",
         Verification::Unverified => "unverified",
         Verification::MaybeDrifted => "moved",
         Verification::Drifted(_) => "drifted",

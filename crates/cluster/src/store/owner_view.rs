@@ -1,11 +1,11 @@
 //! Applies an event to the objects of one label: it is deferred, dropped, or recorded and notified.
 
-use super::{InFlight, MAX_LOST, Parked, View, is_foreign, number, unverify, version};
+use super::{InFlight, MAX_LOST, Parked, View, is_foreign, number, version};
 use moorline_core::object::{Object, ObjectId};
 use moorline_engine::observed::{Observed, Ownership};
 
 impl View {
-    pub(super) fn on_seen(&mut self, object: Object) -> Option<Object> {
+    pub(super) fn on_seen(&mut self, object: Object, is_listed: bool) -> Option<Object> {
         if let Some(InFlight { parked, .. }) = self.writes.get_mut(&object.id) {
             if parked.as_ref().is_some_and(|parked| parked.version() > version(&object)) {
                 return Some(object);
@@ -19,6 +19,7 @@ impl View {
         }
         let mut now = match before {
             Some(before) => before.update_from_event(&object, &self.owner),
+            None if is_listed => Observed::first_listed(&object, &self.owner),
             None => Observed::first_seen(&object, &self.owner),
         };
         self.notary.check_proof(&self.owner, &object.id, &mut now);
@@ -54,7 +55,7 @@ impl View {
             self.set.update(&id, |seen| {
                 notary.check_proof(owner, &id, seen);
                 if !seen.proven && seen.ownership == Ownership::Ours {
-                    unverify(seen);
+                    seen.unverify();
                 }
             });
         }
@@ -109,7 +110,7 @@ impl View {
             return;
         }
         match self.writes.remove(id).and_then(|in_flight| in_flight.parked) {
-            Some(Parked::Seen(object)) => drop(self.on_seen(*object)),
+            Some(Parked::Seen(object)) => drop(self.on_seen(*object, false)),
             Some(Parked::Gone(version)) if !self.knows_later(id, version) => self.on_deleted(id, version),
             Some(Parked::Gone(_)) | None => {}
         }

@@ -66,6 +66,11 @@ impl ManagedEntry {
         FieldSet::from_bytes(&self.bytes).unwrap_or_default()
     }
 
+    /// Returns the fields, compressed.
+    pub(super) fn packed(&self) -> Arc<[u8]> {
+        self.bytes.clone()
+    }
+
     /// True if the entry is unchanged.
     pub(super) fn is_unchanged(&self, entry: &ManagedFieldsEntry) -> bool {
         self.time == entry.time

@@ -37,6 +37,7 @@ impl Observed {
             Verification::Drifted(before) if before.manager.is_some() => (**before).clone(),
             Verification::Drifted(_)
             | Verification::Verified
+            | Verification::Believed
             | Verification::Unverified
             | Verification::MaybeDrifted => author(live, owner, &fields),
         };

@@ -52,6 +52,18 @@ pub fn generation_is_trusted(group: &str, kind: &str) -> bool {
     !BUILT_IN.contains(&group) || COUNTED.iter().any(counted)
 }
 
+/// Built-in kinds with maps of objects, or with values of any form.
+const WITH_OPEN_MAPS: [(&str, Option<&str>); 3] =
+    [("apiextensions.k8s.io", None), ("apps", Some("ControllerRevision")), ("resource.k8s.io", None)];
+
+/// True if the objects in an object of this kind are declared field by field: an entry of
+/// `managedFields` that owns one as a whole means that it is atomic. Custom resources may declare
+/// maps of objects.
+pub(super) fn maps_are_declared(group: &str, kind: &str) -> bool {
+    let is_open = |(of, only): &(&str, Option<&str>)| *of == group && only.is_none_or(|only| only == kind);
+    BUILT_IN.contains(&group) && !WITH_OPEN_MAPS.iter().any(is_open)
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;

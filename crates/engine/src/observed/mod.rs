@@ -11,6 +11,9 @@ mod completion;
 mod drift;
 mod drift_detection;
 mod dry_run_diff;
+mod evidence;
+#[cfg(test)]
+mod evidence_tests;
 mod extra_fields;
 mod generation;
 #[cfg(test)]
@@ -30,6 +33,7 @@ pub use baseline::{Baseline, ManagedEntry};
 pub use change_stamp::ChangeStamp;
 pub use completion::{Completion, has_completed, has_failed, runs_to_completion};
 pub use drift::Drift;
+pub use evidence::{Evidence, Suspicion};
 pub use extra_fields::{ExtraField, find_extra_fields};
 pub use generation::generation_is_trusted;
 pub use observed_set::ObservedSet;
@@ -93,6 +97,8 @@ pub struct Observed {
     pub baseline: Option<Box<Baseline>>,
     /// Our own entry where there is no baseline, compressed.
     pub own_entry: Option<Arc<[u8]>>,
+    /// Evidence of the first list, until the object is believed or verified.
+    pub evidence: Option<Arc<Evidence>>,
     /// Fields that people added to an object of ours; the first few.
     pub extra_fields: Box<[ExtraField]>,
 }
@@ -124,6 +130,39 @@ impl Observed {
         Self {
             own_entry: baseline::packed_own_entry(object, &owner.manager()),
             ..Self::from_object(object, owner)
+        }
+    }
+
+    /// Reads the metadata of an object in the first list of its kind.
+    pub fn first_listed(object: &Object, owner: &SyncName) -> Self {
+        let evidence = Evidence::of(object, &owner.manager()).map(Arc::new);
+        let own_entry = evidence.as_ref().and_then(|it| it.own_entry()).map(ManagedEntry::packed);
+        Self { own_entry, evidence, ..Self::from_object(object, owner) }
+    }
+
+    /// Records the judgement of the evidence.
+    pub fn judge(&mut self, suspicion: Option<Suspicion>) {
+        let Some(evidence) = self.evidence.take() else { return };
+        match suspicion {
+            _ if self.verification != Verification::Unverified => {}
+            Some(suspicion) => self.evidence = Some(Arc::new(evidence.suspected(suspicion))),
+            None => {
+                self.verification = Verification::Believed;
+                (self.baseline, self.own_entry) = (Some(Box::new(evidence.baseline())), None);
+            }
+        }
+    }
+
+    /// Returns the reason for which the evidence was not believed.
+    pub fn suspicion(&self) -> Option<Suspicion> {
+        self.evidence.as_ref()?.judged()
+    }
+
+    /// Marks the object for verification by a request, if nothing speaks against its fields.
+    pub fn unverify(&mut self) {
+        self.evidence = None;
+        if self.verification.is_sound() {
+            self.verification = Verification::Unverified;
         }
     }
 
@@ -169,6 +208,7 @@ impl Observed {
                     baseline,
                     own_entry: own,
                     extra_fields: self.extra_fields.clone(),
+                    evidence: self.evidence.clone(),
                     ..now
                 };
             }
@@ -203,7 +243,7 @@ impl Observed {
             &self.verification,
         ) {
             (Some(drift), standing) => standing.after_drift(drift),
-            (None, Verification::Verified) => Verification::Unverified,
+            (None, Verification::Verified | Verification::Believed) => Verification::Unverified,
             (
                 None,
                 standing @ (Verification::Unverified | Verification::MaybeDrifted | Verification::Drifted(_)),
@@ -212,6 +252,8 @@ impl Observed {
         Self {
             verification: standing,
             own_entry: baseline::packed_own_entry(object, &owner.manager()),
+            // A suspicion stays; metadata of an event are no evidence.
+            evidence: self.evidence.clone().filter(|evidence| evidence.judged().is_some()),
             ..now
         }
     }
@@ -228,6 +270,7 @@ impl Observed {
     /// Marks the object as unverified and drops its baseline and version.
     pub fn mark_unverified(&mut self) {
         (self.verification, self.baseline) = (Verification::Unverified, None);
+        self.evidence = None;
         self.resource_version = Box::default();
     }
 
@@ -308,6 +351,7 @@ impl Observed {
             completion: Completion::default(),
             baseline: None,
             own_entry: None,
+            evidence: None,
             extra_fields: Box::default(),
         }
     }

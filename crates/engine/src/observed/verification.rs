@@ -5,8 +5,10 @@ use super::Drift;
 /// State of the fields that Git sets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verification {
-    /// They are as applied.
+    /// They are as applied: a reply of the server to a request of ours has shown it.
     Verified,
+    /// They are as applied, by the evidence in the first list after a start; no request has asked.
+    Believed,
     /// Not checked since this program started.
     Unverified,
     /// Another manager wrote to the object since, and may have changed our fields.
@@ -16,10 +18,18 @@ pub enum Verification {
 }
 
 impl Verification {
+    /// True while nothing speaks against the fields.
+    pub fn is_sound(&self) -> bool {
+        match self {
+            Self::Verified | Self::Believed => true,
+            Self::Unverified | Self::MaybeDrifted | Self::Drifted(_) => false,
+        }
+    }
+
     /// Returns the state after a write that may have changed our fields.
     pub(super) fn after_write(&self) -> Self {
         match self {
-            Self::Verified | Self::MaybeDrifted => Self::MaybeDrifted,
+            Self::Verified | Self::Believed | Self::MaybeDrifted => Self::MaybeDrifted,
             Self::Unverified | Self::Drifted(_) => self.clone(),
         }
     }

@@ -299,18 +299,26 @@ fn owned(object: &DesiredObject, seen: &Observed, policy: &Policy) -> Decision {
     let unmarked = seen.ownership != Ownership::Ours;
     let drift = match &seen.verification {
         Verification::Drifted(drift) => drift.clone(),
-        Verification::Verified | Verification::Unverified | Verification::MaybeDrifted if unmarked => {
+        Verification::Verified
+        | Verification::Believed
+        | Verification::Unverified
+        | Verification::MaybeDrifted
+            if unmarked =>
+        {
             mark_removed()
         }
-        Verification::Verified | Verification::Unverified | Verification::MaybeDrifted
+        Verification::Verified
+        | Verification::Believed
+        | Verification::Unverified
+        | Verification::MaybeDrifted
             if !seen.applied_by_us && !seen.has_hidden_entry() =>
         {
             Box::default()
         }
-        Verification::Verified if mode == DriftMode::Repair => {
+        Verification::Verified | Verification::Believed if mode == DriftMode::Repair => {
             return crate::plan::repair_policy::decide_verified(object, seen, policy);
         }
-        Verification::Verified => return Decision::Keep,
+        Verification::Verified | Verification::Believed => return Decision::Keep,
         Verification::Unverified => return unknown(Change::Unverified, mode, repair),
         Verification::MaybeDrifted => return unknown(Change::MaybeDrifted, mode, repair),
     };
