@@ -41,7 +41,7 @@ const fn row(number: u8, module: &'static str, kind: Kind, may_use: May) -> Row 
 /// file belongs to the longest matching name: `src/controller/schedule/backoff.rs` to
 /// `controller/schedule`.
 #[rustfmt::skip]
-pub(crate) const TABLE: [Row; 44] = [
+pub(crate) const TABLE: [Row; 45] = [
     row(1, "core",                   Pure,  Only(&[])),
     row(1, "api",                    Pure,  Only(&["core"])),
     row(1, "cel",                    Pure,  Only(&["core"])),
@@ -67,6 +67,7 @@ pub(crate) const TABLE: [Row; 44] = [
     row(2, "sandbox/schema",         Pure,  Only(&["cel", "core"])),
     row(2, "settings",               Pure,  Only(&["core"])),
     row(2, "sops",                   Pure,  Only(&["yaml"])),
+    row(2, "windows",                Pure,  Only(&["api", "core"])),
     row(3, "decryption",             Shell, Only(&["core", "yaml", "git", "sops"])),
     row(3, "engine/desired",         Pure,  Only(&["api", "core", "engine/proof", "managed-fields", "yaml", "render"])),
     row(3, "helm",                   Shell, Only(&["core", "runtime", "yaml", "render"])),
