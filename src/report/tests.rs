@@ -98,6 +98,7 @@ fn facts(pass: Option<ReconcileInputs<'_>>) -> StatusInputs<'_> {
         request: None,
         held_by: None,
         request_of_approval: None,
+        held_by_window: None,
         now: at(100),
     }
 }

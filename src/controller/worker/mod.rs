@@ -133,6 +133,8 @@ struct Reconciler {
     held: HeldState,
     /// The newer commit or spec that cannot be applied.
     refused: Option<Box<str>>,
+    /// A closed window holds the newest revision.
+    is_held_by_window: bool,
     /// The next reconcile tries a refused commit again.
     retry_refused: bool,
     /// The next reconcile tries objects again that could not be applied.
@@ -202,6 +204,7 @@ pub(crate) async fn run_reconciler(
         last_applied: None,
         held: HeldState::default(),
         refused: None,
+        is_held_by_window: false,
         retry_refused: false,
         retry_failed: false,
         path_lag: PathLag::default(),
@@ -220,6 +223,7 @@ impl Reconciler {
         self.step(event);
         let mut checks = tokio::time::interval(LOOK_OVER);
         let mut term = context.cluster.terms().subscribe();
+        let mut windows = context.windows.subscribe();
         loop {
             begin_verifying(self);
             begin_reading(self);
@@ -271,6 +275,13 @@ impl Reconciler {
                 _ = checks.tick() => match look_over(self) {
                     Some(event) => event,
                     None => continue,
+                },
+                Ok(()) = windows.changed() => match self.is_held_by_window || self.running_reconcile.is_some() {
+                    true => {
+                        self.retry_refused = true;
+                        ScheduleEvent::ObjectsChanged
+                    }
+                    false => continue,
                 },
                 Ok(()) = term.changed() => {
                     self.verify_stop.cancel();
