@@ -145,7 +145,7 @@ fn the_readme_shows_every_verb() {
 
 #[test]
 fn the_definition_in_config_is_the_printed_one() {
-    for kind in ["syncs", "notifiers"] {
+    for kind in ["syncs", "notifiers", "changewindows", "namespacechangewindows"] {
         let printed = std::process::Command::new(env!("CARGO_BIN_EXE_moorline")).args(["crd", kind]).output();
         let printed = String::from_utf8(printed.expect("the binary runs").stdout).expect("YAML is text");
         let file = format!("config/crd/moorline.dev_{kind}.yaml");

@@ -87,9 +87,14 @@ impl CompiledWindow {
         format!("{kind} {}", self.name)
     }
 
-    /// Returns the reason that its author gave, as the end of a sentence.
+    /// Returns the reason that its author gave.
+    pub fn reason(&self) -> Option<&str> {
+        self.spec.as_ref()?.reason.as_deref()
+    }
+
+    /// Returns the same as the end of a sentence.
     pub(super) fn why(&self) -> String {
-        let reason = self.spec.as_ref().and_then(|spec| spec.reason.as_deref()).unwrap_or_default();
+        let reason = self.reason().unwrap_or_default();
         let reason: String = reason.chars().filter(|it| !it.is_control()).take(MAX_REASON).collect();
         if reason.is_empty() { reason } else { format!(": {reason}") }
     }

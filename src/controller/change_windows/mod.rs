@@ -138,7 +138,7 @@ pub(crate) async fn run_beside<T>(context: Arc<Context>, serving: impl Future<Ou
     let center = &context.windows;
     center.known.send_modify(|known| known.lists = [ListState::Unknown(None), ListState::Unknown(None)]);
     let keeping = async {
-        tokio::join!(keep_windows(&context), call_at_edges(center));
+        tokio::join!(keep_windows(&context), call_at_edges(center, wall_clock));
         // Neither ends by itself, and the daemon does not end with them.
         std::future::pending::<()>().await;
     };
@@ -149,7 +149,7 @@ pub(crate) async fn run_beside<T>(context: Arc<Context>, serving: impl Future<Ou
 }
 
 /// Calls the held Syncs at each edge of a window, and after each change of the windows.
-async fn call_at_edges(center: &WindowCenter) {
+async fn call_at_edges(center: &WindowCenter, wall_clock: impl Fn() -> Timestamp) {
     let mut known = center.known.subscribe();
     loop {
         let edge = {
@@ -186,6 +186,36 @@ fn wall_clock() -> Timestamp {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn held_syncs_are_called_at_each_edge_and_at_no_other_time() {
+        let (start, begun) = (Timestamp::from_second(1_795_813_170).unwrap(), tokio::time::Instant::now());
+        assert_eq!(start.to_string(), "2026-11-27T20:59:30Z");
+        let clock = move || start + begun.elapsed();
+        let spec = serde_json::json!({
+            "effect": "Allow", "schedule": "0 22 * * *", "duration": "8h", "timeZone": "Europe/Berlin",
+        });
+        let window = CompiledWindow::compile(None, "nightly", serde_json::from_value(spec).unwrap());
+        let center = WindowCenter::new();
+        center.known.send_modify(|known| {
+            known.windows.insert(("".into(), "nightly".into()), Arc::new(window));
+        });
+        let mut calls = center.subscribe();
+        let times = async {
+            let mut times = Vec::new();
+            while times.len() < 3 {
+                calls.changed().await.unwrap();
+                times.push(clock().to_string());
+            }
+            times
+        };
+        let times = tokio::select! {
+            times = times => times,
+            () = call_at_edges(&center, clock) => Vec::new(),
+        };
+        let minutes: Vec<&str> = times.iter().map(|time| &time[..16]).collect();
+        assert_eq!(minutes, ["2026-11-27T21:00", "2026-11-28T05:00", "2026-11-28T21:00"]);
+    }
 
     #[test]
     fn unknown_windows_close_and_say_so() {

@@ -146,7 +146,9 @@ async fn write_status(context: &Context, kind: WindowKind, OwedStatus { key, uid
 fn status(generation: Option<i64>, problem: Option<&str>) -> Value {
     let (status, reason, message) = match problem {
         None => ("True", "Ready", String::new()),
-        Some(problem) => ("False", "SpecInvalid", format!("{problem}; the window is closed until it can be read")),
+        Some(problem) => {
+            ("False", "SpecInvalid", format!("{problem}; the window is closed until it can be read"))
+        }
     };
     let now = wall_clock();
     let now = jiff::Timestamp::from_second(now.as_second()).unwrap_or(now);

@@ -113,7 +113,13 @@ fn was_applied(result: &str) -> bool {
     let result = Reason::parse(result);
     matches!(
         result,
-        Some(Reason::Applied | Reason::Degraded | Reason::HealthUnknown | Reason::PruneHeld | Reason::Contested)
+        Some(
+            Reason::Applied
+                | Reason::Degraded
+                | Reason::HealthUnknown
+                | Reason::PruneHeld
+                | Reason::Contested
+        )
     )
 }
 

@@ -30,7 +30,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use tokio::sync::{Notify, oneshot};
 
 use crate::api::{
-    ApprovedRevision, EventReason, FinishedObject, HeldRevision, OverriddenRevision, Scope, SyncName, SyncStatus,
+    ApprovedRevision, EventReason, FinishedObject, HeldRevision, OverriddenRevision, Scope, SyncName,
+    SyncStatus,
 };
 use crate::clock;
 use crate::health::HealthSummary;

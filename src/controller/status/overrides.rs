@@ -8,8 +8,8 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 use super::event_queue::Note;
-use super::recorded_state::is_written;
 use super::reconcile_result::ReconcileResult;
+use super::recorded_state::is_written;
 use super::{StatusRecorder, StatusState};
 use crate::api::{EventReason, OverriddenRevision};
 
