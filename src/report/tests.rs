@@ -283,6 +283,35 @@ fn a_revision_that_waits_is_asked_about_and_nothing_is_wrong() {
 }
 
 #[test]
+fn a_revision_that_a_window_holds_leaves_the_sync_ready() {
+    let closed = ReconcileError {
+        cause: ErrorCause::WindowClosed,
+        message: "main@2 is held by ChangeWindow freeze".to_owned(),
+        problems: Vec::new(),
+        permanent: true,
+    };
+    let held = crate::api::HeldByWindow { revision: "main@2".to_owned(), ..Default::default() };
+    let nothing = BTreeMap::new();
+    let facts = StatusInputs {
+        error: Some(&closed),
+        about_revision: true,
+        refused: Some("main@2".to_owned()),
+        keeps_objects: true,
+        held_by_window: Some(&held),
+        ..facts(Some(pass("main@1", &nothing)))
+    };
+    let now = check(&facts, "Ready=True: Applied", "main@1");
+    assert!(now.conditions[0].message.ends_with("; main@2 is held by ChangeWindow freeze"));
+    assert_eq!((now.problems.len(), now.held_by_window.as_ref()), (0, Some(&held)));
+    assert!(now.history.iter().all(|entry| entry.revision == "main@1"), "it was not refused");
+    // The first revision of a Sync.
+    let first = StatusInputs { refused: None, keeps_objects: false, reconcile: None, ..facts.clone() };
+    assert_eq!(shown(&status(&SyncStatus::default(), &first)), "Ready=False: WindowClosed");
+    let open = status(&now, &StatusInputs { error: None, refused: None, held_by_window: None, ..facts });
+    assert_eq!(open.held_by_window, None);
+}
+
+#[test]
 fn statuses_that_are_read_are_counted() {
     let (nothing, unread) =
         (BTreeMap::new(), |unread, objects| HealthSummary { objects, unread, ..HealthSummary::default() });

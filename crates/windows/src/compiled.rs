@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use serde_json::Value;
 
 use super::WindowSubject;
 use super::cron::Cron;
@@ -19,6 +20,10 @@ const LENGTHS: [Duration; 2] = [Duration::from_secs(60), Duration::from_secs(366
 
 /// The zone of a window that names none.
 const DEFAULT_ZONE: &str = "UTC";
+
+/// Fields of the spec.
+const FIELDS: [&str; 7] =
+    ["effect", "schedule", "duration", "timeZone", "namespaceSelector", "syncSelector", "reason"];
 
 /// The most characters of the reason of a window that are shown.
 const MAX_REASON: usize = 256;
@@ -43,6 +48,23 @@ pub(super) enum Timing {
 }
 
 impl CompiledWindow {
+    /// Reads a window as the API server has it. A field that this version does not know may narrow
+    /// it, so it cannot be read then.
+    pub fn read(object: &Value) -> Self {
+        let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
+        let (namespace, name) = (text("/metadata/namespace"), text("/metadata/name").unwrap_or_default());
+        let fields = object.get("spec").and_then(Value::as_object);
+        if let Some(field) =
+            fields.and_then(|fields| fields.keys().find(|key| !FIELDS.contains(&key.as_str())))
+        {
+            return Self::unreadable(namespace, name, &format!("the field {field:?} is not known"));
+        }
+        match serde_json::from_value(object.get("spec").cloned().unwrap_or_default()) {
+            Ok(spec) => Self::compile(namespace, name, spec),
+            Err(error) => Self::unreadable(namespace, name, &error.to_string()),
+        }
+    }
+
     /// Compiles a window; one with a namespace is a NamespaceChangeWindow.
     pub fn compile(namespace: Option<&str>, name: &str, spec: ChangeWindowSpec) -> Self {
         let timing = match timing(&spec) {

@@ -1,8 +1,8 @@
 //! Five fields of cron, and the minutes of a calendar that they match.
 //!
 //! In: a text such as `0 22 * * MON-FRI`.
-//! Out: [`Cron`], or the reason why it cannot be read. There is no time zone here: minutes are those
-//! of a wall clock that never jumps.
+//! Out: [`Cron`], or the reason why it cannot be read. There is no time zone here: minutes are
+//! those of a wall clock that never jumps.
 
 use jiff::ToSpan as _;
 use jiff::civil::{Date, DateTime};

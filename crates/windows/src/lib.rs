@@ -2,8 +2,8 @@
 //!
 //! In: the windows of a cluster, a Sync, and the time.
 //! Out: [`WindowState`]: open, or closed by a window and until when. Deny wins; where no Allow
-//! selects the Sync, it is open; what cannot be read is closed. The windows of the cluster and those
-//! of the namespace are judged apart, and both have to be open.
+//! selects the Sync, it is open; what cannot be read is closed. The windows of the cluster and
+//! those of the namespace are judged apart, and both have to be open.
 #![doc = include_str!("../README.md")]
 #![warn(unreachable_pub)]
 // Nothing panics on input; tests may.
@@ -177,125 +177,131 @@ mod tests {
         }
     }
 
+    fn rule(spec: Value) -> CompiledWindow {
+        window(None, "rule", spec)
+    }
+
+    fn own(spec: Value) -> CompiledWindow {
+        window(Some("shop"), "own", spec)
+    }
+
+    fn allow(schedule: &str, duration: &str) -> Value {
+        json!({"effect": "Allow", "schedule": schedule, "duration": duration})
+    }
+
+    fn deny(schedule: &str, duration: &str) -> Value {
+        json!({"effect": "Deny", "schedule": schedule, "duration": duration, "reason": "lunch"})
+    }
+
+    fn freeze(selector: &str, value: Value) -> Value {
+        json!({"effect": "Deny", selector: value})
+    }
+
+    fn nightly() -> CompiledWindow {
+        let mut spec = allow("0 22 * * *", "8h");
+        spec["timeZone"] = json!("Europe/Berlin");
+        window(None, "nightly", spec)
+    }
+
+    const AT_NIGHT: &str = "held until 2026-11-27 22:00 Europe/Berlin by ChangeWindow nightly";
+
+    fn check(cases: Vec<(&str, Vec<CompiledWindow>, &str, &str)>) {
+        for (what, windows, time, expect) in cases {
+            assert_eq!(state(&windows, &format!("2026-11-{time}Z")), expect, "{what}");
+        }
+    }
+
     #[test]
-    fn deny_wins_and_what_cannot_be_read_is_closed() {
-        let nightly = || {
-            let spec = json!({"effect": "Allow", "schedule": "0 22 * * *", "duration": "8h", "timeZone": "Europe/Berlin"});
-            window(None, "nightly", spec)
+    fn deny_wins_and_no_allow_is_open() {
+        let minute = || rule(allow("0 0 * * *", "1m"));
+        let until_one = "held until 2026-11-27 13:00 UTC by ChangeWindow rule: lunch";
+        let until_midnight = "held until 2026-11-28 00:00 Europe/Berlin by ChangeWindow rule: lunch";
+        let evening = || {
+            let mut spec = deny("0 21 27 11 *", "3h");
+            spec["timeZone"] = json!("Europe/Berlin");
+            rule(spec)
         };
-        let rule = |spec: Value| window(None, "rule", spec);
-        let own = |spec: Value| window(Some("shop"), "own", spec);
-        let noon =
-            || json!({"effect": "Deny", "schedule": "0 12 * * *", "duration": "1h", "reason": "lunch"});
-        let freeze = |extra: Value| {
-            let mut spec = json!({"effect": "Deny"});
-            spec.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
-            spec
-        };
-        let minute = json!({"effect": "Allow", "schedule": "0 0 * * *", "duration": "1m"});
-        let at_night = "held until 2026-11-27 22:00 Europe/Berlin by ChangeWindow nightly";
-        for (what, windows, now, expect) in [
-            ("no window", vec![], "2026-11-27T12:30Z", "open"),
-            ("a Deny that is over", vec![rule(noon())], "2026-11-27T13:00Z", "open"),
+        check(vec![
+            ("no window", vec![], "27T12:30", "open"),
+            ("a Deny that is over", vec![rule(deny("0 12 * * *", "1h"))], "27T13:00", "open"),
+            ("a Deny", vec![rule(deny("0 12 * * *", "1h"))], "27T12:59:59", until_one),
+            ("an Allow that is on", vec![nightly()], "27T21:00", "open"),
+            ("its last second", vec![nightly()], "28T04:59:59", "open"),
+            ("an Allow that is over", vec![nightly()], "27T20:59", AT_NIGHT),
+            ("the nearest of two", vec![minute(), nightly()], "27T20:59", AT_NIGHT),
+            ("a Deny over the start of an Allow", vec![nightly(), evening()], "27T20:59", until_midnight),
+            ("an Allow of one minute", vec![minute()], "28T00:00:59", "open"),
             (
-                "a Deny",
-                vec![rule(noon())],
-                "2026-11-27T12:59:59Z",
-                "held until 2026-11-27 13:00 UTC by ChangeWindow rule: lunch",
+                "a Deny without a gap",
+                vec![rule(deny("0 0 * * *", "25h"))],
+                "27T22:00",
+                "held by ChangeWindow rule: lunch",
             ),
-            ("an Allow that is on", vec![nightly()], "2026-11-27T21:00Z", "open"),
-            ("its last second", vec![nightly()], "2026-11-28T04:59:59Z", "open"),
-            ("an Allow that is over", vec![nightly()], "2026-11-27T20:59Z", at_night),
-            ("the nearest of two", vec![rule(minute.clone()), nightly()], "2026-11-27T20:59Z", at_night),
+        ]);
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_closed_and_a_namespace_only_narrows() {
+        let by_rule = "held by ChangeWindow rule";
+        let dev = freeze("syncSelector", json!({"matchLabels": {"tier": "dev"}}));
+        let here = freeze("namespaceSelector", json!({"matchLabels": {"team": "a"}}));
+        let all = || freeze("syncSelector", json!({}));
+        let mut mars = allow("* * * * *", "8h");
+        mars["timeZone"] = json!("Mars/Base");
+        let no_zone = "held by ChangeWindow rule, which cannot be read: there is no time zone \"Mars/Base\"";
+        let no_day = "held by ChangeWindow rule, which cannot be read: the day of month \"L\" cannot be read";
+        let newer = CompiledWindow::unreadable(Some("shop"), "own", "effect");
+        let no_spec = "held by NamespaceChangeWindow own, which cannot be read: effect";
+        let own_hour = "held until 2026-11-27 23:00 UTC by NamespaceChangeWindow own";
+        check(vec![
+            ("a freeze", vec![nightly(), rule(all())], "27T22:00", by_rule),
+            ("a freeze of other Syncs", vec![rule(dev)], "27T22:00", "open"),
+            ("a freeze of this namespace", vec![rule(here)], "27T22:00", by_rule),
+            ("an unknown zone", vec![rule(mars)], "27T22:00", no_zone),
             (
-                "a Deny within an Allow",
-                vec![
-                    nightly(),
-                    rule(json!({"effect": "Deny", "schedule": "0 21 27 11 *", "duration": "2h"})),
-                ],
-                "2026-11-27T20:59Z",
-                "held until 2026-11-28 00:00 Europe/Berlin by ChangeWindow nightly",
+                "an unknown day beside an Allow",
+                vec![nightly(), rule(allow("* * L * *", "8h"))],
+                "27T22:00",
+                no_day,
             ),
-            (
-                "a freeze",
-                vec![nightly(), rule(freeze(json!({})))],
-                "2026-11-27T22:00Z",
-                "held by ChangeWindow rule",
-            ),
-            (
-                "a freeze of other Syncs",
-                vec![rule(freeze(json!({"syncSelector": {"matchLabels": {"tier": "dev"}}})))],
-                "2026-11-27T22:00Z",
-                "open",
-            ),
-            (
-                "a freeze of this namespace",
-                vec![rule(freeze(json!({"namespaceSelector": {"matchLabels": {"team": "a"}}})))],
-                "2026-11-27T22:00Z",
-                "held by ChangeWindow rule",
-            ),
-            (
-                "an unknown zone",
-                vec![rule(
-                    json!({"effect": "Allow", "schedule": "* * * * *", "duration": "8h", "timeZone": "Mars/Base"}),
-                )],
-                "2026-11-27T22:00Z",
-                "held by ChangeWindow rule, which cannot be read: there is no time zone \"Mars/Base\"",
-            ),
-            (
-                "an unknown schedule beside an Allow",
-                vec![nightly(), rule(json!({"effect": "Allow", "schedule": "* * L * *", "duration": "8h"}))],
-                "2026-11-27T22:00Z",
-                "held by ChangeWindow rule, which cannot be read: the day of month \"L\" cannot be read",
-            ),
-            (
-                "one that a newer version wrote",
-                vec![CompiledWindow::unreadable(Some("shop"), "own", "effect")],
-                "2026-11-27T22:00Z",
-                "held by NamespaceChangeWindow own, which cannot be read: effect",
-            ),
-            (
-                "another namespace's",
-                vec![window(Some("other"), "own", freeze(json!({})))],
-                "2026-11-27T22:00Z",
-                "open",
-            ),
-            (
-                "a namespace's Deny",
-                vec![own(freeze(json!({})))],
-                "2026-11-27T22:00Z",
-                "held by NamespaceChangeWindow own",
-            ),
-            (
-                "a namespace's Allow opens nothing of the cluster",
-                vec![nightly(), own(json!({"effect": "Allow", "schedule": "* * * * *", "duration": "1h"}))],
-                "2026-11-27T20:59Z",
-                at_night,
-            ),
-            (
-                "a namespace's Allow narrows",
-                vec![nightly(), own(json!({"effect": "Allow", "schedule": "0 23 * * *", "duration": "1h"}))],
-                "2026-11-27T22:00Z",
-                "held until 2026-11-27 23:00 UTC by NamespaceChangeWindow own",
-            ),
-            ("an Allow of one minute", vec![rule(minute)], "2026-11-28T00:00:59Z", "open"),
+            ("a window of a newer version", vec![newer], "27T22:00", no_spec),
+            ("another namespace's", vec![window(Some("other"), "own", all())], "27T22:00", "open"),
+            ("a namespace's freeze", vec![own(all())], "27T22:00", "held by NamespaceChangeWindow own"),
+            ("its Allow opens nothing", vec![nightly(), own(allow("* * * * *", "1h"))], "27T20:59", AT_NIGHT),
+            ("its Allow narrows", vec![nightly(), own(allow("0 23 * * *", "1h"))], "27T22:00", own_hour),
             (
                 "two that never meet",
-                vec![
-                    rule(json!({"effect": "Allow", "schedule": "0 1 * * *", "duration": "1h"})),
-                    own(json!({"effect": "Allow", "schedule": "0 3 * * *", "duration": "1h"})),
-                ],
-                "2026-11-27T22:00Z",
-                "held by ChangeWindow rule",
+                vec![rule(allow("0 1 * * *", "1h")), own(allow("0 3 * * *", "1h"))],
+                "27T22:00",
+                by_rule,
             ),
-            (
-                "without end",
-                vec![rule(json!({"effect": "Deny", "schedule": "0 0 * * *", "duration": "25h"}))],
-                "2026-11-27T22:00Z",
-                "held by ChangeWindow rule",
-            ),
+        ]);
+    }
+
+    #[test]
+    fn an_object_that_is_not_understood_is_a_closed_window() {
+        let problem = |spec: Value| {
+            let window = CompiledWindow::read(&json!({"metadata": {"name": "a"}, "spec": spec}));
+            window.problem().map(str::to_owned)
+        };
+        assert_eq!(problem(json!({"effect": "Deny"})), None);
+        let known = json!({
+            "effect": "Allow", "schedule": "* * * * *", "duration": "1h", "timeZone": "UTC",
+            "namespaceSelector": {}, "syncSelector": {"names": ["a"]}, "reason": "b",
+        });
+        assert_eq!(problem(known), None);
+        for (spec, part) in [
+            (json!({"effect": "Deny", "except": "a"}), "\"except\" is not known"),
+            (json!({"effect": "Never"}), "unknown variant"),
+            (json!({}), "missing field"),
+            (json!({"effect": "Allow"}), "needs schedule and duration"),
+            (json!({"effect": "Deny", "schedule": "* * * * *"}), "belong together"),
+            (json!({"effect": "Deny", "schedule": "* * * * *", "duration": "0m"}), "the duration"),
+            (json!({"effect": "Deny", "schedule": "* * * * *", "duration": "90s"}), "the duration"),
+            (json!({"effect": "Deny", "schedule": "* * * * *", "duration": "8785h"}), "the duration"),
         ] {
-            assert_eq!(state(&windows, now), expect, "{what}");
+            let said = problem(spec.clone()).unwrap_or_default();
+            assert!(said.contains(part), "{spec}: {said}");
         }
     }
 

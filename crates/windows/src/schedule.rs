@@ -3,8 +3,8 @@
 //! In: fields of cron, a length, a time zone, and a time.
 //! Out: [`Activity`]: in the window or not, and until when.
 //!
-//! A window starts when the wall clock shows a time that the schedule matches. A time that the clock
-//! skips counts at the moment of the jump; a time that it shows twice counts twice.
+//! A window starts when the wall clock shows a time that the schedule matches. A time that the
+//! clock skips counts at the moment of the jump; a time that it shows twice counts twice.
 
 use jiff::Timestamp;
 use jiff::tz::{Offset, TimeZone};

@@ -3,14 +3,14 @@
 use anyhow::bail;
 use clap::Args;
 use jiff::Timestamp;
-use serde_json::Value;
 
 use super::super::Streams;
 use super::super::exit::Exit;
 use super::table::table;
 use super::{on_cluster, write};
 use crate::api::WindowEffect;
-use crate::cluster::{Connection, Lookup, WindowKind};
+use crate::cluster::change_windows::WindowKind;
+use crate::cluster::{Connection, Lookup};
 use crate::windows::CompiledWindow;
 
 /// Show the change windows, if each is on now, and when that changes
@@ -41,19 +41,12 @@ pub(in super::super) fn run(_: &WindowsArgs, streams: &mut Streams<'_>) -> anyho
 async fn list(connection: &Connection, kind: WindowKind) -> anyhow::Result<Vec<CompiledWindow>> {
     let path = format!("/apis/moorline.dev/v1alpha1/{}", kind.plural());
     match connection.look_up(&path).await {
-        Lookup::Found(list) => Ok(list["items"].as_array().into_iter().flatten().map(compile).collect()),
+        Lookup::Found(list) => {
+            Ok(list["items"].as_array().into_iter().flatten().map(CompiledWindow::read).collect())
+        }
         Lookup::Missing => Ok(Vec::new()),
         Lookup::Forbidden => bail!("you may not list {}.moorline.dev", kind.plural()),
         Lookup::Failed(cause) => bail!("{cause}"),
-    }
-}
-
-fn compile(object: &Value) -> CompiledWindow {
-    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
-    let (namespace, name) = (text("/metadata/namespace"), text("/metadata/name").unwrap_or_default());
-    match serde_json::from_value(object["spec"].clone()) {
-        Ok(spec) => CompiledWindow::compile(namespace, name, spec),
-        Err(error) => CompiledWindow::unreadable(namespace, name, &error.to_string()),
     }
 }
 
@@ -82,13 +75,14 @@ fn lines(windows: &[CompiledWindow], now: Timestamp) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
     #[test]
     fn each_window_has_its_state_and_its_next_edge() {
-        let window = |metadata: Value, spec: Value| compile(&json!({"metadata": metadata, "spec": spec}));
+        let window =
+            |metadata: Value, spec: Value| CompiledWindow::read(&json!({"metadata": metadata, "spec": spec}));
         let night = json!({"effect": "Allow", "schedule": "0 22 * * *", "duration": "8h", "timeZone": "Europe/Berlin"});
         let all = [
             window(json!({"name": "nightly"}), night),

@@ -12,7 +12,8 @@ use tokio::sync::mpsc;
 use super::super::Context;
 use super::{ListState, WindowKey, wall_clock};
 use crate::api::{change_window_definition, namespace_change_window_definition};
-use crate::cluster::{CrdInstallResult, WindowKind, WindowRequests, WindowWatchEvent, install_crd};
+use crate::cluster::change_windows::{WindowKind, WindowRequests, WindowWatchEvent};
+use crate::cluster::{CrdInstallResult, install_crd};
 use crate::windows::CompiledWindow;
 
 /// Follows the windows of both kinds without end.
@@ -117,12 +118,7 @@ struct OwedStatus {
 /// Records a window; returns its status, if the spec has changed since that was written.
 fn take_up(context: &Context, key: WindowKey, object: Map<String, Value>) -> Option<OwedStatus> {
     let object = Value::Object(object);
-    let namespace = Some(&*key.0).filter(|namespace| !namespace.is_empty());
-    let spec = object.get("spec").cloned().unwrap_or_default();
-    let window = match serde_json::from_value(spec) {
-        Ok(spec) => CompiledWindow::compile(namespace, &key.1, spec),
-        Err(error) => CompiledWindow::unreadable(namespace, &key.1, &error.to_string()),
-    };
+    let window = CompiledWindow::read(&object);
     let problem = window.problem().map(str::to_owned);
     context.windows.known.send_modify(|known| drop(known.windows.insert(key.clone(), Arc::new(window))));
     let number = |pointer: &str| object.pointer(pointer).and_then(Value::as_i64);

@@ -155,3 +155,87 @@ fn held(request: &RevisionRequest, closed: &ClosedWindow) -> HeldByWindow {
 fn window_closed(message: String) -> ReconcileError {
     ReconcileError { cause: ErrorCause::WindowClosed, message, problems: Vec::new(), permanent: true }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::desired::{DesiredSet, Scopes, build_desired_set};
+    use crate::render::{RenderOptions, Rendered, render};
+    use crate::tree::FileTree;
+
+    fn set(name: &str) -> DesiredSet {
+        let text = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}).to_string();
+        let rendered = render(&FileTree::from_texts([("a.json", &*text)]), &RenderOptions::default());
+        let Rendered::Complete(complete) = rendered else { panic!("the manifest is sound") };
+        build_desired_set(complete, "shop", &Scopes::builtin()).unwrap()
+    }
+
+    #[test]
+    fn what_was_applied_is_no_news_and_everything_else_is() {
+        use RevisionUse::{Held, Newest, WayBack};
+        let (old, new) = (set("old"), set("new"));
+        let digest = old.digest().recorded_hash().map(|digest| digest.to_string());
+        let held = json!({"revision": "main@2", "source": "source", "spec": "spec"});
+        let revision =
+            json!({"applied": "main@2", "healthy": "main@2", "held": held, "appliedDigest": digest});
+        let entry = |revision: &str, result: &str| json!({"revision": revision, "result": result, "time": "2026-11-27T12:00:00Z"});
+        let history =
+            json!([entry("main@2", "Applied"), entry("main@1", "Degraded"), entry("main@0", "SpecInvalid")]);
+        let status: SyncStatus =
+            serde_json::from_value(json!({"revision": revision, "history": history})).unwrap();
+        let begun = json!({"applied": "main@1", "attempted": "main@2", "held": held});
+        let begun: SyncStatus = serde_json::from_value(json!({"revision": begun})).unwrap();
+        let none = SyncStatus::default();
+        for (what, status, revision, set, why, is_chosen, expect) in [
+            ("the first revision", &none, "main@1", &old, Newest, false, false),
+            ("a new one", &status, "main@3", &new, Newest, false, false),
+            ("one that changes nothing", &status, "main@3", &old, Newest, false, true),
+            ("the applied one", &status, "main@2", &old, Newest, false, true),
+            ("the applied one with another spec", &status, "main@2", &new, Newest, false, false),
+            ("a roll-out that has begun", &begun, "main@2", &new, Newest, false, true),
+            ("repair", &status, "main@2", &old, Held, false, true),
+            ("repair with other values", &status, "main@2", &new, Held, false, false),
+            ("repair without a record", &begun, "main@2", &new, Held, false, true),
+            ("an automatic rollback", &status, "main@1", &new, WayBack, false, true),
+            ("a hold at an applied one", &status, "main@1", &new, WayBack, true, true),
+            ("a hold at a refused one", &status, "main@0", &new, WayBack, true, false),
+            ("a hold at an unknown one", &status, "main@3", &new, WayBack, true, false),
+            ("a hold at the applied one with another spec", &status, "main@2", &new, WayBack, true, false),
+        ] {
+            let digest = set.digest();
+            let rendered = RenderedRevision { revision, source: "source", spec: "spec", digest: &digest };
+            assert_eq!(is_known(status, rendered, why, is_chosen), expect, "{what}");
+        }
+    }
+
+    #[test]
+    fn an_override_is_of_one_plan_with_a_name_and_a_reason() {
+        let request = RevisionRequest {
+            revision: "main@3".to_owned(),
+            hash: "5c7d".to_owned(),
+            created: 0,
+            changed: 1,
+            pruned: 0,
+            lines: Vec::new(),
+        };
+        for (hash, by, reason, expect) in [
+            ("5c7d", Some("ada"), "CVE", Ok("ada")),
+            ("5c7e", Some("ada"), "CVE", Err("another plan")),
+            ("5c7d", None, "CVE", Err("names no person")),
+            ("5c7d", Some("ada"), "", Err("reason is missing")),
+        ] {
+            let given = WindowOverride {
+                hash: hash.to_owned(),
+                by: by.map(str::to_owned),
+                reason: reason.to_owned(),
+            };
+            match (judge_override(&given, &request), expect) {
+                (Ok(taken), Ok(by)) => assert_eq!((&*taken.by, &*taken.revision), (by, "main@3")),
+                (Err(said), Err(part)) => assert!(said.contains(part), "{said}"),
+                (judged, _) => panic!("{judged:?}"),
+            }
+        }
+    }
+}

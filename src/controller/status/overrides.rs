@@ -13,11 +13,9 @@ use super::recorded_state::is_written;
 use super::{StatusRecorder, StatusState};
 use crate::api::{EventReason, OverriddenRevision};
 
-impl StatusState {
-    /// True if the written status has the override.
-    pub(super) fn has_written_override(&self) -> bool {
-        self.overridden.is_none() || self.overridden.as_ref() == written(self)
-    }
+/// True if the written status has the override.
+pub(super) fn has_written_override(state: &StatusState) -> bool {
+    state.overridden.is_none() || state.overridden.as_ref() == written(state)
 }
 
 /// Records an override; false if the status does not have it in time.

@@ -14,7 +14,7 @@ use super::approvals::has_written_approvals;
 use super::change_summary::{approval_note, change, changes, notes, repair_note};
 use super::event_queue::Note;
 use super::events::transition;
-use super::overrides::override_note;
+use super::overrides::{has_written_override, override_note};
 use super::reconcile_result::ReconcileResult;
 use super::{MAX_DELAY, MAX_NEWS, Ordered, StatusRecorder, StatusState, now};
 use crate::api::{EventReason, FinishedObject, HeldRevision, Scope, SyncName, SyncStatus};
@@ -261,7 +261,7 @@ impl StatusState {
         let written = self.persisted_status.revision.as_ref().and_then(|revision| revision.held.as_ref());
         (self.held.is_none() || self.held.as_ref() == written)
             && has_written_approvals(self)
-            && self.has_written_override()
+            && has_written_override(self)
     }
 
     pub(super) fn has_written_last_hooks(&self) -> bool {

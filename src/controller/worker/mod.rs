@@ -54,7 +54,7 @@ use health::{
     ReportedHealth, backends_came, begin_reading, gate_has_moved, have_read, health_has_moved, next_read,
     reset_health,
 };
-use held_revision::{HeldRender, HeldState, reset_hold};
+use held_revision::{HeldRender, HeldState, reset_hold, retry_held};
 use optional_future::{running, sleep_until};
 use path_lag::PathLag;
 use periodic_verification::{begin_verifying, distrusts_unproven, end_verifying, look_over, verified};
@@ -133,8 +133,6 @@ struct Reconciler {
     held: HeldState,
     /// The newer commit or spec that cannot be applied.
     refused: Option<Box<str>>,
-    /// A closed window holds the newest revision.
-    is_held_by_window: bool,
     /// The next reconcile tries a refused commit again.
     retry_refused: bool,
     /// The next reconcile tries objects again that could not be applied.
@@ -204,7 +202,6 @@ pub(crate) async fn run_reconciler(
         last_applied: None,
         held: HeldState::default(),
         refused: None,
-        is_held_by_window: false,
         retry_refused: false,
         retry_failed: false,
         path_lag: PathLag::default(),
@@ -222,8 +219,7 @@ impl Reconciler {
         let event = self.spec_event();
         self.step(event);
         let mut checks = tokio::time::interval(LOOK_OVER);
-        let mut term = context.cluster.terms().subscribe();
-        let mut windows = context.windows.subscribe();
+        let (mut term, mut windows) = (context.cluster.terms().subscribe(), context.windows.subscribe());
         loop {
             begin_verifying(self);
             begin_reading(self);
@@ -276,13 +272,7 @@ impl Reconciler {
                     Some(event) => event,
                     None => continue,
                 },
-                Ok(()) = windows.changed() => match self.is_held_by_window || self.running_reconcile.is_some() {
-                    true => {
-                        self.retry_refused = true;
-                        ScheduleEvent::ObjectsChanged
-                    }
-                    false => continue,
-                },
+                Ok(()) = windows.changed(), if self.held.by_window => retry_held(self),
                 Ok(()) = term.changed() => {
                     self.verify_stop.cancel();
                     ScheduleEvent::TermBegan
