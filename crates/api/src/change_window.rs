@@ -2,8 +2,9 @@
 //! revisions.
 //!
 //! In: YAML.
-//! Out: [`ChangeWindowSpec`], which the engine compiles, and [`ChangeWindowStatus`]. Both kinds have
-//! one spec; the namespaced one selects in its own namespace alone, and has no namespaceSelector.
+//! Out: [`ChangeWindowSpec`], which `moorline-windows` compiles, and [`ChangeWindowStatus`]. Both
+//! kinds have one spec; the namespaced one selects in its own namespace alone, and has no
+//! namespaceSelector.
 
 #![expect(
     unreachable_pub,

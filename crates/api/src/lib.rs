@@ -3,9 +3,9 @@
 //!
 //! No other crate writes these names out. The spec of a Sync is in `sync.rs` and `git.rs`, its
 //! status in `status.rs` and `notification.rs`, the reasons of its conditions in `condition.rs` and
-//! of Events in `event.rs`, renamed ones in `former_reasons.rs`, a Notifier in `notifier.rs`, a window
-//! in `change_window.rs`, and all CustomResourceDefinitions in `definition.rs`. All of these but the
-//! names belong to the feature `crd`, which is on by default.
+//! of Events in `event.rs`, renamed ones in `former_reasons.rs`. A Notifier is in `notifier.rs`, a
+//! change window in `change_window.rs`, and all CustomResourceDefinitions are in `definition.rs`.
+//! All of these but the names belong to the feature `crd`, which is on by default.
 #![cfg_attr(feature = "crd", doc = include_str!("../README.md"))]
 #![warn(unreachable_pub)]
 // Nothing panics on input. Tests may panic.
