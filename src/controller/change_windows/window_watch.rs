@@ -66,7 +66,7 @@ async fn keep_kind(context: &Arc<Context>, kind: WindowKind) {
                 }
             }
         }
-        if listing.is_none() {
+        if listing.is_none() && events.is_empty() {
             for owed in owed.drain(..) {
                 write_status(context, kind, owed).await;
             }
@@ -123,7 +123,9 @@ fn take_up(context: &Context, key: WindowKey, object: Map<String, Value>) -> Opt
     context.windows.known.send_modify(|known| drop(known.windows.insert(key.clone(), Arc::new(window))));
     let number = |pointer: &str| object.pointer(pointer).and_then(Value::as_i64);
     let generation = number("/metadata/generation");
-    if generation.is_some() && number("/status/observedGeneration") == generation {
+    let is_said = if problem.is_none() { "True" } else { "False" };
+    let said = object.pointer("/status/conditions/0/status").and_then(Value::as_str);
+    if generation.is_some() && number("/status/observedGeneration") == generation && said == Some(is_said) {
         return None;
     }
     let uid = object.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default().into();
