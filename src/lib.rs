@@ -43,4 +43,5 @@ pub use moorline_render as render;
 pub use moorline_runtime::{chance, clock, fair_queue, lanes, token_bucket};
 pub use moorline_sandbox as sandbox;
 pub use moorline_settings as settings;
+pub use moorline_windows as windows;
 pub use moorline_yaml as yaml;

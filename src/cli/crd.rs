@@ -1,4 +1,4 @@
-//! `moorline crd`: the CustomResourceDefinitions of `Sync` and `Notifier`.
+//! `moorline crd`: the CustomResourceDefinitions of Moorline.
 
 use clap::{Args, ValueEnum};
 
@@ -6,7 +6,7 @@ use super::Streams;
 use super::exit::Exit;
 use crate::{api, yaml};
 
-/// Print the CustomResourceDefinitions of Sync and Notifier
+/// Print the CustomResourceDefinitions of Sync, Notifier and change windows
 ///
 /// They match this binary; config/crd/ in the repository has the same.
 #[derive(Debug, Args)]
@@ -26,6 +26,12 @@ enum DefinedKind {
     Syncs,
     /// That of Notifier
     Notifiers,
+    /// That of ChangeWindow
+    #[value(name = "changewindows")]
+    ChangeWindows,
+    /// That of NamespaceChangeWindow
+    #[value(name = "namespacechangewindows")]
+    NamespaceChangeWindows,
 }
 
 pub(super) fn run(CrdArgs { kind }: &CrdArgs, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
@@ -33,6 +39,8 @@ pub(super) fn run(CrdArgs { kind }: &CrdArgs, streams: &mut Streams<'_>) -> anyh
         None => api::definitions()?.to_vec(),
         Some(DefinedKind::Syncs) => vec![api::definition()?],
         Some(DefinedKind::Notifiers) => vec![api::notifier_definition()?],
+        Some(DefinedKind::ChangeWindows) => vec![api::change_window_definition()?],
+        Some(DefinedKind::NamespaceChangeWindows) => vec![api::namespace_change_window_definition()?],
     };
     let texts: Vec<String> = definitions.iter().map(yaml::write).collect();
     streams.data.write_all(texts.join("---\n").as_bytes())?;

@@ -8,6 +8,7 @@
 
 pub mod apply;
 mod cache_losses;
+pub(crate) mod change_windows;
 mod cloud_identity;
 pub mod console;
 pub mod deletion;
@@ -49,6 +50,7 @@ use crate::settings::Settings;
 use crate::source::{AllowList, Repositories};
 pub use cache_losses::CacheKind;
 use cache_losses::CacheLosses;
+use change_windows::WindowCenter;
 pub use live_objects::serve_live_objects;
 use notifications::NotificationCenter;
 use peers::Peers;
@@ -69,6 +71,8 @@ pub struct Context {
     pub sources: CommitSources,
     /// Knowledge of Syncs about each other. Written by the methods of `Peers`.
     pub peers: Peers,
+    /// Change windows. Written by `change_windows/`.
+    windows: WindowCenter,
     /// Channels through which Syncs report. Written by `status/`.
     pub reporting: Arc<Reporting>,
     /// Settings of the daemon. Written by [`Context::change`].
@@ -178,6 +182,7 @@ impl Context {
                 heads: LatestRevisions::default(),
             },
             peers: Peers::default(),
+            windows: WindowCenter::new(),
             reporting: Arc::new(reporting),
             settings: CurrentSettings {
                 current: RwLock::new(Arc::new(parts.settings)),

@@ -47,6 +47,7 @@ pub async fn run(
         cluster: context.cluster.clone(),
         approved: None,
         approver: None,
+        window_override: None,
         hold: None,
         moves_to: None,
         predecessor: None,

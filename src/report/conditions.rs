@@ -45,13 +45,19 @@ impl ReadyVerdict {
             message,
             next_try: None,
         };
+        let closed = facts.error.filter(|error| error.cause == ErrorCause::WindowClosed);
+        if let (Some(closed), true, Some(_)) = (closed, facts.keeps_objects, &facts.reconcile) {
+            // Nothing is wrong with what is applied.
+            let rest = Self::build(&StatusInputs { error: None, outdated: false, ..facts.clone() }, wellness);
+            return Self { message: format!("{}; {}", rest.message, closed.message), ..rest };
+        }
         if let Some(reconcile_error) = facts.error {
             let mut verdict = not_ready(
                 reconcile_error.reason(),
                 reconcile_error.message.clone(),
                 reconcile_error.permanent,
             );
-            if reconcile_error.cause == ErrorCause::ApprovalRequired {
+            if matches!(reconcile_error.cause, ErrorCause::ApprovalRequired | ErrorCause::WindowClosed) {
                 // As with a deletion that waits, nothing is wrong.
                 (verdict.reconciling, verdict.stalled) = (false, false);
             }

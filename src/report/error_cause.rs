@@ -58,6 +58,8 @@ pub enum ErrorCause {
     Stopped,
     /// An object with values for substitution does not exist.
     ValuesMissing,
+    /// A change window holds the revision.
+    WindowClosed,
     /// A reason of the repository, the files, a chart or helm on which no decision depends.
     Input(&'static str),
 }
@@ -92,6 +94,7 @@ impl ErrorCause {
             Self::StatusUnwritable => "StatusUnwritable",
             Self::Stopped => "Stopped",
             Self::ValuesMissing => "ValuesMissing",
+            Self::WindowClosed => "WindowClosed",
             Self::Input(reason) => reason,
         }
     }

@@ -36,7 +36,8 @@ pub(super) fn record_history(
     }
     // An error of the repository or the spec says nothing about the commit, nor does a wait.
     let is_refused = facts.error.map_or(!verdict.applied, |error| {
-        facts.about_revision && error.cause != ErrorCause::ApprovalRequired
+        facts.about_revision
+            && !matches!(error.cause, ErrorCause::ApprovalRequired | ErrorCause::WindowClosed)
     });
     if is_refused && !verdict.reconciling {
         note_refused(status, pass, verdict, facts);

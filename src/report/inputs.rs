@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::ErrorCause;
-use crate::api::{FinishedObject, RevisionHold, Scope};
+use crate::api::{FinishedObject, HeldByWindow, RevisionHold, Scope};
 use crate::desired::SetDigest;
 use crate::health::HealthSummary;
 use crate::object::{GroupKind, ObjectId};
@@ -79,6 +79,8 @@ pub struct StatusInputs<'a> {
     pub held_by: Option<String>,
     /// The revision that waits for approval.
     pub request_of_approval: Option<&'a RevisionRequest>,
+    /// The revision that a closed window holds.
+    pub held_by_window: Option<&'a HeldByWindow>,
     /// The time.
     pub now: Time,
 }

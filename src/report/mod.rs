@@ -83,6 +83,7 @@ pub fn status(before: &SyncStatus, facts: &StatusInputs<'_>) -> SyncStatus {
     revision.mounts = revision.applied.as_deref().map(applied_mounts).unwrap_or_default();
     status.revision = Some(revision).filter(|revision| *revision != Revisions::default());
     if facts.reconcile.is_some() || facts.error.is_some() {
+        status.held_by_window = facts.held_by_window.cloned();
         status.approvals = pending_approvals(status.approval.as_ref(), facts.request_of_approval);
     }
     let wellness = wellness.or_else(|| HealthCondition::previous(before));
@@ -127,7 +128,8 @@ fn merge_reconcile(
         status.tree_id.clone_from(&pass.tree);
         status.render_digest = recorded(pass);
         status.scope = pass.scope.clone().or(status.scope.take());
-        status.problems = facts.error.map(problems).unwrap_or_default();
+        let is_wrong = |error: &&ReconcileError| error.cause != ErrorCause::WindowClosed;
+        status.problems = facts.error.filter(is_wrong).map(problems).unwrap_or_default();
         status.problems.extend(object_problems(pass, facts.health));
         status.problems.truncate(MAX_PROBLEMS);
         if pass.pending && objects.is_some() && count(|it| matches!(it, Outcome::Failed(_))) == 0 {

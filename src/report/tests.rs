@@ -98,6 +98,7 @@ fn facts(pass: Option<ReconcileInputs<'_>>) -> StatusInputs<'_> {
         request: None,
         held_by: None,
         request_of_approval: None,
+        held_by_window: None,
         now: at(100),
     }
 }
@@ -279,6 +280,35 @@ fn a_revision_that_waits_is_asked_about_and_nothing_is_wrong() {
     assert!(now.history.iter().all(|entry| entry.revision == "main@1"), "it was not refused");
     let approved = status(&now, &StatusInputs { request_of_approval: None, error: None, ..facts });
     assert_eq!(approved.approvals.len(), 1, "the prune still waits");
+}
+
+#[test]
+fn a_revision_that_a_window_holds_leaves_the_sync_ready() {
+    let closed = ReconcileError {
+        cause: ErrorCause::WindowClosed,
+        message: "main@2 is held by ChangeWindow freeze".to_owned(),
+        problems: Vec::new(),
+        permanent: true,
+    };
+    let held = crate::api::HeldByWindow { revision: "main@2".to_owned(), ..Default::default() };
+    let nothing = BTreeMap::new();
+    let facts = StatusInputs {
+        error: Some(&closed),
+        about_revision: true,
+        refused: Some("main@2".to_owned()),
+        keeps_objects: true,
+        held_by_window: Some(&held),
+        ..facts(Some(pass("main@1", &nothing)))
+    };
+    let now = check(&facts, "Ready=True: Applied", "main@1");
+    assert!(now.conditions[0].message.ends_with("; main@2 is held by ChangeWindow freeze"));
+    assert_eq!((now.problems.len(), now.held_by_window.as_ref()), (0, Some(&held)));
+    assert!(now.history.iter().all(|entry| entry.revision == "main@1"), "it was not refused");
+    // The first revision of a Sync.
+    let first = StatusInputs { refused: None, keeps_objects: false, reconcile: None, ..facts.clone() };
+    assert_eq!(shown(&status(&SyncStatus::default(), &first)), "Ready=False: WindowClosed");
+    let open = status(&now, &StatusInputs { error: None, refused: None, held_by_window: None, ..facts });
+    assert_eq!(open.held_by_window, None);
 }
 
 #[test]

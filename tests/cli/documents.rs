@@ -78,6 +78,9 @@ fn every_annotation_that_counts_is_in_the_readme() {
         api::ID_ANNOTATION,
         api::JOURNAL_ANNOTATION,
         api::MOVES_TO_ANNOTATION,
+        api::OVERRIDE_ANNOTATION,
+        api::OVERRIDE_BY_ANNOTATION,
+        api::OVERRIDE_REASON_ANNOTATION,
         api::PROOF_ANNOTATION,
         api::REQUEST_ANNOTATION,
         api::REQUESTED_BY_ANNOTATION,
@@ -145,7 +148,7 @@ fn the_readme_shows_every_verb() {
 
 #[test]
 fn the_definition_in_config_is_the_printed_one() {
-    for kind in ["syncs", "notifiers"] {
+    for kind in ["syncs", "notifiers", "changewindows", "namespacechangewindows"] {
         let printed = std::process::Command::new(env!("CARGO_BIN_EXE_moorline")).args(["crd", kind]).output();
         let printed = String::from_utf8(printed.expect("the binary runs").stdout).expect("YAML is text");
         let file = format!("config/crd/moorline.dev_{kind}.yaml");

@@ -139,7 +139,7 @@ struct JudgedField {
 
 #[test]
 fn each_field_that_names_an_address_a_secret_or_an_account_is_judged() {
-    let [syncs, notifiers] = moorline::api::definitions().expect("the definitions are JSON");
+    let [syncs, notifiers, ..] = moorline::api::definitions().expect("the definitions are JSON");
     for (definition, section, others) in [(syncs, SYNC, OTHERS), (notifiers, NOTIFIER, OTHERS_OF_NOTIFIER)] {
         check_definition(&definition, section, others);
     }

@@ -4,6 +4,7 @@ mod allowed_hosts;
 mod artifact_signatures;
 mod artifacts;
 mod bombs;
+mod change_windows;
 mod clouds;
 mod decryption;
 mod follows_itself;

@@ -135,13 +135,15 @@ async fn a_server_that_cannot_stream_what_is_there_is_asked_for_it_in_pages() {
         };
         let kinds = [
             "/api/v1/configmaps",
+            "/apis/moorline.dev/v1alpha1/changewindows",
+            "/apis/moorline.dev/v1alpha1/namespacechangewindows",
             "/apis/moorline.dev/v1alpha1/notifiers",
             "/apis/moorline.dev/v1alpha1/syncs",
         ];
         assert_eq!(of(&streams), kinds, "each is asked to stream once");
         assert_eq!(of(&|one| one.lists() && !one.checks_server_identity()), kinds, "each is listed once");
-        // Notifiers are not defined here, so there is nothing to watch.
-        let defined = [kinds[0], kinds[2]];
+        // Notifiers and change windows are not defined here, so there is nothing to watch.
+        let defined = [kinds[0], kinds[4]];
         assert_eq!(of(&|one| one.is_watch() && !streams(one)), defined, "and then watched");
         scene.assert_calm(&format!("after {status}")).await;
         scene.delete_sync("shop").await;

@@ -67,6 +67,7 @@ pub(crate) const TABLE: [Row; 45] = [
     row(2, "sandbox/schema",         Pure,  Only(&["cel", "core"])),
     row(2, "settings",               Pure,  Only(&["core"])),
     row(2, "sops",                   Pure,  Only(&["yaml"])),
+    row(2, "windows",                Pure,  Only(&["api", "core"])),
     row(3, "decryption",             Shell, Only(&["core", "yaml", "git", "sops"])),
     row(3, "engine/desired",         Pure,  Only(&["api", "core", "engine/proof", "managed-fields", "yaml", "render"])),
     row(3, "helm",                   Shell, Only(&["core", "runtime", "yaml", "render"])),

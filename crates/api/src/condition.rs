@@ -47,6 +47,8 @@ pub enum Reason {
     PruneHeld,
     /// A revision waits for approval.
     ApprovalRequired,
+    /// A change window holds the revision, and none was applied before.
+    WindowClosed,
     /// Another running daemon serves the Sync.
     HeldByOther,
     /// The Sync is in a namespace that may not use the daemon's own permissions.

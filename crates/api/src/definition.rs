@@ -1,14 +1,14 @@
-//! The CustomResourceDefinitions of `Sync` and `Notifier`, as `moorline crd` prints them,
+//! The CustomResourceDefinitions of all kinds of Moorline, as `moorline crd` prints them,
 //! `config/crd/` holds them and the tests install them.
 //!
-//! In: the types of `sync.rs`, `status.rs` and `notifier.rs`.
+//! In: the types of `sync.rs`, `status.rs`, `notifier.rs` and `change_window.rs`.
 //! Out: the definitions as JSON. The derive macros generate it; this file removes what the API
 //! server rejects or misreads.
 
 use kube::CustomResourceExt as _;
 use serde_json::{Map, Value, json};
 
-use super::{Notifier, Sync, VERSION_ANNOTATION};
+use super::{ChangeWindow, Notifier, Sync, VERSION_ANNOTATION};
 
 /// JSON pointer to the schema inside the definition.
 const SCHEMA: &str = "/spec/versions/0/schema/openAPIV3Schema";
@@ -23,9 +23,42 @@ pub fn notifier_definition() -> Result<Value, serde_json::Error> {
     completed(serde_json::to_value(Notifier::crd())?)
 }
 
+/// Returns the CustomResourceDefinition of ChangeWindow as JSON.
+pub fn change_window_definition() -> Result<Value, serde_json::Error> {
+    completed(serde_json::to_value(ChangeWindow::crd())?)
+}
+
+/// Returns the CustomResourceDefinition of NamespaceChangeWindow as JSON: that of ChangeWindow in
+/// another scope, without a selection of namespaces.
+pub fn namespace_change_window_definition() -> Result<Value, serde_json::Error> {
+    let mut definition = change_window_definition()?;
+    definition["metadata"]["name"] = json!("namespacechangewindows.moorline.dev");
+    definition["spec"]["scope"] = json!("Namespaced");
+    let names = &mut definition["spec"]["names"];
+    names["kind"] = json!("NamespaceChangeWindow");
+    names["plural"] = json!("namespacechangewindows");
+    names["singular"] = json!("namespacechangewindow");
+    names["shortNames"] = json!(["ncw"]);
+    if let Some(schema) = definition.pointer_mut(SCHEMA) {
+        schema["description"] = json!(NAMESPACED_WINDOW);
+        if let Some(Value::Object(fields)) = schema.pointer_mut("/properties/spec/properties") {
+            fields.remove("namespaceSelector");
+        }
+    }
+    Ok(definition)
+}
+
+/// Description of the namespaced window.
+const NAMESPACED_WINDOW: &str = "A NamespaceChangeWindow narrows the times at which the Syncs of its namespace take up new revisions. It opens nothing that a ChangeWindow closes.";
+
 /// Returns all CustomResourceDefinitions as JSON, that of Sync first.
-pub fn definitions() -> Result<[Value; 2], serde_json::Error> {
-    Ok([definition()?, notifier_definition()?])
+pub fn definitions() -> Result<[Value; 4], serde_json::Error> {
+    Ok([
+        definition()?,
+        notifier_definition()?,
+        change_window_definition()?,
+        namespace_change_window_definition()?,
+    ])
 }
 
 fn completed(mut definition: Value) -> Result<Value, serde_json::Error> {

@@ -17,6 +17,8 @@ pub enum EventReason {
     HistoryUnknown,
     /// A Sync was deleted and its objects stay in the cluster.
     ObjectsOrphaned,
+    /// A person applied a revision in a closed window.
+    Overridden,
     /// Objects that Git no longer contains were deleted.
     Pruned,
     /// A revision was rolled back because its objects did not become healthy.
@@ -25,13 +27,14 @@ pub enum EventReason {
 
 impl EventReason {
     /// All reasons, in the order of the README.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Approved,
         Self::ConsoleAction,
         Self::DriftRepaired,
         Self::ForcePush,
         Self::HistoryUnknown,
         Self::ObjectsOrphaned,
+        Self::Overridden,
         Self::Pruned,
         Self::RolledBack,
     ];

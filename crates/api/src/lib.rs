@@ -1,11 +1,11 @@
 //! Names that Moorline and its users share on a cluster: labels, annotations, the field manager,
-//! and the custom resources `Sync` and `Notifier`.
+//! and the custom resources `Sync`, `Notifier` and `ChangeWindow`.
 //!
 //! No other crate writes these names out. The spec of a Sync is in `sync.rs` and `git.rs`, its
 //! status in `status.rs` and `notification.rs`, the reasons of its conditions in `condition.rs` and
-//! of Events in `event.rs`, renamed ones in `former_reasons.rs`, a Notifier in `notifier.rs`, and
-//! both CustomResourceDefinitions in `definition.rs`. All of these but the names belong to the
-//! feature `crd`, which is on by default.
+//! of Events in `event.rs`, renamed ones in `former_reasons.rs`. A Notifier is in `notifier.rs`, a
+//! change window in `change_window.rs`, and all CustomResourceDefinitions are in `definition.rs`.
+//! All of these but the names belong to the feature `crd`, which is on by default.
 #![cfg_attr(feature = "crd", doc = include_str!("../README.md"))]
 #![warn(unreachable_pub)]
 // Nothing panics on input. Tests may panic.
@@ -17,6 +17,8 @@ mod acted_by;
 mod approval;
 #[cfg(feature = "crd")]
 mod artifact_verification;
+#[cfg(feature = "crd")]
+mod change_window;
 #[cfg(feature = "crd")]
 mod condition;
 #[cfg(feature = "crd")]
@@ -63,6 +65,7 @@ mod status;
 mod substitute;
 #[cfg(feature = "crd")]
 mod sync;
+mod window_override;
 
 pub use crate::deletion_protection::deletion_protection_key;
 #[cfg(feature = "crd")]
@@ -79,11 +82,19 @@ pub use artifact_verification::{
     ArtifactKeys, ArtifactVerification, ConfigMapRef, SignerIdentity, TrustedRoot,
 };
 #[cfg(feature = "crd")]
+pub use change_window::{
+    ChangeWindow, ChangeWindowSpec, ChangeWindowStatus, HeldByWindow, LabelOperator, OverriddenRevision,
+    WindowEffect, WindowRequirement, WindowSelector,
+};
+#[cfg(feature = "crd")]
 pub use condition::{ConditionType, Reason};
 #[cfg(feature = "crd")]
 pub use decryption::{DecryptionSpec, SopsSpec};
 #[cfg(feature = "crd")]
-pub use definition::{definition, definitions, notifier_definition};
+pub use definition::{
+    change_window_definition, definition, definitions, namespace_change_window_definition,
+    notifier_definition,
+};
 #[cfg(feature = "crd")]
 pub use deletion::{FINALIZER, format_deletion_answer, parse_deletion_answer};
 pub use event::EventReason;
@@ -130,6 +141,9 @@ pub use substitute::{SubstituteSpec, ValuesFrom, ValuesKind, VariableText};
 pub use sync::{
     ConflictPolicy, DeletionPolicy, Dependency, DriftMode, DriftPolicy, ExtraFieldPolicy, IgnoreFields,
     IgnoreTarget, PruneBudget, PrunePolicy, Sync, SyncSpec,
+};
+pub use window_override::{
+    OVERRIDE_ANNOTATION, OVERRIDE_BY_ANNOTATION, OVERRIDE_REASON_ANNOTATION, WindowOverride,
 };
 
 /// Label on every object of a Sync; the watches of the daemon select by it.
@@ -259,7 +273,7 @@ pub const CHART_DIGEST_PREFIX: &str = "moorline.dev/digest.";
 pub const KEY_PREFIX: &str = "moorline.dev/";
 
 /// Every annotation with [`KEY_PREFIX`] that has a meaning.
-pub const ANNOTATIONS: [&str; 27] = [
+pub const ANNOTATIONS: [&str; 30] = [
     ADOPTED_FROM_ANNOTATION,
     APPLY_ANNOTATION,
     APPROVE_ANNOTATION,
@@ -275,6 +289,9 @@ pub const ANNOTATIONS: [&str; 27] = [
     ID_ANNOTATION,
     JOURNAL_ANNOTATION,
     MOVES_TO_ANNOTATION,
+    OVERRIDE_ANNOTATION,
+    OVERRIDE_BY_ANNOTATION,
+    OVERRIDE_REASON_ANNOTATION,
     PAUSE_ANNOTATION,
     PROOF_ANNOTATION,
     PRUNE_ANNOTATION,

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::SpecHash;
 use super::approval::{ApprovedRevision, PendingApproval};
+use super::change_window::{HeldByWindow, OverriddenRevision};
 use super::history::{ChosenRevision, HistoryEntry};
 use super::notification::{AnnouncedState, NotificationRecord};
 use super::revision_text::AppliedChart;
@@ -91,6 +92,10 @@ pub struct SyncStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub approvals: Vec<PendingApproval>,
 
+    /// The revision that a closed window holds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_by_window: Option<HeldByWindow>,
+
     /// Notifications that were sent last, and those that are still to be sent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notifications: Vec<NotificationRecord>,
@@ -151,6 +156,9 @@ pub struct Revisions {
     /// The last revisions that were approved, the newest first, while spec.approval.revisions is Required.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub approved: Vec<ApprovedRevision>,
+    /// The last revision that a person applied in a closed window.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overridden: Option<OverriddenRevision>,
 }
 
 impl Revisions {

@@ -31,6 +31,7 @@ mod autoscalers;
 mod busy_server;
 mod cancellation;
 mod change_log;
+pub mod change_windows;
 mod connect;
 mod contained_objects;
 mod crd_install;

@@ -123,8 +123,11 @@ entry! {
     approval: String,
     /// The person who gave it, where the console recorded that.
     approver: String,
-    /// The person who acted on the console, or who holds the Sync at the revision.
+    /// The person who acted on the console, who holds the Sync at the revision, or who overrode a
+    /// closed window for it.
     person: String,
+    /// The reason of that person for an override of a closed window.
+    window_override: String,
     /// The action of a person on the console, as a text.
     action: String,
     /// The other Sync of a hand-over.

@@ -304,6 +304,7 @@ fn failure(status: &SyncStatus) -> Option<String> {
             | Reason::ObjectsHeld
             | Reason::PruneHeld
             | Reason::ApprovalRequired
+            | Reason::WindowClosed
             | Reason::HeldByOther
             | Reason::DependencyNotReady
             | Reason::Healthy

@@ -9,10 +9,12 @@ pub(super) mod events;
 pub(super) mod heartbeats;
 mod history;
 pub(super) mod moves;
+pub(super) mod overrides;
 pub(super) mod rollback;
 pub(super) mod status;
 pub(super) mod suspend;
 pub(super) mod table;
+pub(super) mod windows;
 
 use anyhow::{Context as _, anyhow};
 use clap::Args;

@@ -13,6 +13,7 @@ use super::super::{Streams, sanitize};
 use super::approve::describe;
 use super::heartbeats::are_all_served;
 use super::moves::display_move_target;
+use super::overrides::describe_windows;
 use super::rollback::describe_hold;
 use super::table::{format_age, table};
 use super::{counted, history, namespace, on_cluster, ready, write};
@@ -240,6 +241,8 @@ pub(super) fn describe_sync(sync: &SyncResource) -> String {
     let annotations = sync.resource.metadata.annotations.as_ref();
     let to = annotations.and_then(|all| all.get(MOVES_TO_ANNOTATION));
     rows.extend(to.map(|to| vec!["Moves to".to_owned(), display_move_target(to, &sync.name)]));
+    let (held, planned) = describe_windows(status);
+    rows.extend(held);
     let waiting = waiting(status);
     for asked in &waiting {
         let of = match (waiting.len(), asked.of) {
@@ -257,7 +260,7 @@ pub(super) fn describe_sync(sync: &SyncResource) -> String {
         rows.push(vec!["Approval".to_owned(), waits]);
     }
     let mut text = table(&rows);
-    for line in waiting.iter().flat_map(|asked| &asked.plan) {
+    for line in waiting.iter().flat_map(|asked| &asked.plan).chain(planned) {
         text.push_str(&format!("  ? {line}\n"));
     }
     for problem in &status.problems {

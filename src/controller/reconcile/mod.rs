@@ -31,6 +31,7 @@ pub(crate) mod substitution_values;
 pub(crate) mod trusted_signers;
 pub(crate) mod unrendered_commit;
 pub(crate) mod webhook_backends;
+mod window_gate;
 
 use std::sync::OnceLock;
 
@@ -41,7 +42,7 @@ use super::spec::ValidatedSpec;
 use super::status::StatusRecorder;
 use super::status::reconcile_result::ReconcileResult;
 use crate::adopt::AdoptedFrom;
-use crate::api::{HeldRevision, SyncName};
+use crate::api::{HeldRevision, SyncName, WindowOverride};
 use crate::cluster::{CancelFlag, Cluster};
 use crate::report::ReconcileError;
 use crate::source::{Repository, Revision};
@@ -102,6 +103,8 @@ pub(crate) struct ReconcileContext<'a> {
     pub(crate) approved: Option<String>,
     /// The person who gave it, where that is recorded.
     pub(crate) approver: Option<&'a str>,
+    /// The override of a closed window that a person gave.
+    pub(crate) window_override: Option<&'a WindowOverride>,
     /// The person who holds the Sync at the revision.
     pub(crate) holder: Option<&'a str>,
     /// The Sync to which this one moves its objects, as written in the resource.

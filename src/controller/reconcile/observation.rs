@@ -19,6 +19,7 @@ use super::remote_bases::RemoteBaseContext;
 use super::renderer::RenderContext;
 use super::revision_gate::check_approval;
 use super::unrendered_commit::UnrenderedCommit;
+use super::window_gate::check_windows;
 use super::{Aim, ReconcileContext, ReconcileResult, render_memory};
 use crate::clock;
 use crate::cluster::{ApiError, CancelFlag, WatchRequirements};
@@ -62,6 +63,7 @@ async fn observe_cluster(
     let mut prepared = prepare_revision(inputs, memory).await?;
     let need = needed_watches(&prepared, memory);
     check_approval(inputs, memory, &prepared, &need).await?;
+    check_windows(inputs, memory, &prepared, &need, report).await?;
     follow_definitions(inputs, &need, prepared.looks_at_kinds());
     // Without a status, the earlier inventory is found by listing, if that is permitted.
     if memory.inventory_incomplete

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Aim, ReconcileContext};
+use crate::api::HeldByWindow;
 use crate::controller::chance;
 use crate::controller::memory::SyncMemory;
 use crate::controller::schedule::{Backoff, RetryPolicy, Uptime};
@@ -26,6 +27,8 @@ pub(crate) struct RefusedCommit {
     pub(crate) reconcile_error: ReconcileError,
     /// The question about a revision that waits for approval.
     pub(crate) request: Option<Arc<RevisionRequest>>,
+    /// The closed window that holds the revision.
+    pub(crate) window: Option<Arc<HeldByWindow>>,
     /// Time of the next attempt.
     until: Uptime,
     backoff: Backoff,
@@ -75,6 +78,7 @@ pub(crate) fn refuse(
         order,
         reconcile_error,
         request: None,
+        window: None,
         until,
         backoff,
         attempt_time: FIRST_ATTEMPT_TIME,
@@ -94,6 +98,22 @@ pub(super) fn ask_first(
     let until = inputs.context.now() + ASK_AGAIN;
     if let Some(refusal) = &mut memory.refused_commit {
         (refusal.request, refusal.until) = (Some(Arc::new(request)), until);
+    }
+}
+
+/// Records that a closed window holds a revision. Its edge wakes the Sync.
+pub(super) fn hold_for_window(
+    inputs: &ReconcileContext<'_>,
+    memory: &mut SyncMemory,
+    reconcile_error: ReconcileError,
+    window: Arc<HeldByWindow>,
+) {
+    let moment = (inputs.context.now(), chance());
+    let of = (inputs.revision, inputs.rendered_spec_revision);
+    refuse(memory, of, reconcile_error, moment, inputs.context.pauses());
+    let until = inputs.context.now() + ASK_AGAIN;
+    if let Some(refusal) = &mut memory.refused_commit {
+        (refusal.window, refusal.until) = (Some(window), until);
     }
 }
 

@@ -109,7 +109,7 @@ pub(super) fn approval_of_revision(
     covering_approval(&approved, rendered, usage(inputs))?.approval.clone()
 }
 
-fn rendered<'a>(
+pub(super) fn rendered<'a>(
     inputs: &'a ReconcileContext<'_>,
     revision: &'a str,
     prepared: &'a PreparedRevision,
@@ -119,7 +119,7 @@ fn rendered<'a>(
 }
 
 /// Returns the reason why this revision would be written.
-fn usage(inputs: &ReconcileContext<'_>) -> RevisionUse {
+pub(super) fn usage(inputs: &ReconcileContext<'_>) -> RevisionUse {
     let is_way_back = inputs.is_chosen || !inputs.newest.has_same_files(inputs.revision);
     match (&inputs.aim, is_way_back) {
         (Aim::Keep { .. }, _) => RevisionUse::Held,
@@ -129,7 +129,7 @@ fn usage(inputs: &ReconcileContext<'_>) -> RevisionUse {
 }
 
 /// Returns the question about a revision, from a plan that nobody executes.
-fn ask(
+pub(super) fn ask(
     inputs: &ReconcileContext<'_>,
     rendered: RenderedRevision<'_>,
     prepared: &PreparedRevision,
@@ -174,7 +174,7 @@ fn not_approved(message: String) -> ReconcileError {
 }
 
 /// The error while values of Secrets cannot be hashed: nothing could be approved then.
-fn keyless() -> ReconcileError {
+pub(super) fn keyless() -> ReconcileError {
     let message = "the revision cannot be approved while the daemon has no keys".to_owned();
     ReconcileError { cause: ErrorCause::Progressing, message, problems: Vec::new(), permanent: false }
 }

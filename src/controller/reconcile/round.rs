@@ -18,6 +18,7 @@ use super::prepare::PreparedRevision;
 use super::revision_gate::approval_of_revision;
 use super::rollout::{are_to_be_cleared, finish_rollout_if_done, written_ones};
 use super::webhook_backends::WebhookBackends;
+use super::window_gate::override_of_revision;
 use super::{ReconcileContext, ReconcileResult};
 use crate::cluster::{Cluster, WatchRequirements, judge_evidence};
 use crate::controller::apply::change_cause::cause_of_revision;
@@ -175,7 +176,9 @@ fn cause(inputs: &ReconcileContext<'_>, prepared: &PreparedRevision, policy: &Po
     let is_newest = approval.is_some() && approval == inputs.approved;
     let approver = inputs.approver.filter(|_| is_newest).map(str::to_owned);
     let person = inputs.holder.filter(|_| reason == Reason::Rollback).map(str::to_owned);
-    Entry { approval, approver, person, ..cause }
+    let forced = override_of_revision(inputs).filter(|_| reason == Reason::Commit);
+    let (window_override, overrider) = forced.map(|forced| (forced.reason, forced.by)).unzip();
+    Entry { approval, approver, person: person.or(overrider), window_override, ..cause }
 }
 
 /// Returns the limits on deletions. Some claimed objects are deleted only by approval.

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::SyncWorker;
 use crate::api::{
     APPROVE_ANNOTATION, APPROVED_BY_ANNOTATION, MOVES_TO_ANNOTATION, REQUEST_ANNOTATION, RevisionHold,
-    signer_of,
+    WindowOverride, signer_of,
 };
 use crate::controller::worker::ReconcileRequest;
 use crate::report::ReconcileError;
@@ -32,8 +32,11 @@ pub(super) fn keep_narrowed(worker: &mut SyncWorker, sync: &Value, refused: Opti
     let approver = signer_of(&signed, approved.as_deref().unwrap_or_default());
     let moves_to = annotation(MOVES_TO_ANNOTATION).map(Box::from);
     let hold = RevisionHold::of_annotations(|key| sync.pointer("/metadata/annotations")?.get(key)?.as_str());
+    let window_override =
+        WindowOverride::of_annotations(|key| sync.pointer("/metadata/annotations")?.get(key)?.as_str());
     let is_same = (&valid_spec, &refused) == (&*last.valid_spec, &last.refused)
-        && (&approved, &moves_to, &hold) == (&last.approved, &last.moves_to, &last.hold);
+        && (&approved, &moves_to, &hold, &window_override)
+            == (&last.approved, &last.moves_to, &last.hold, &last.window_override);
     if is_same && refused.is_none() {
         return true;
     }
@@ -49,6 +52,7 @@ pub(super) fn keep_narrowed(worker: &mut SyncWorker, sync: &Value, refused: Opti
         approved,
         approver,
         hold,
+        window_override,
         moves_to,
         request,
         ..last

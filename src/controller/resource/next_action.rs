@@ -20,7 +20,7 @@ use super::substitution_sources::filled;
 use crate::adopt::AdoptedFrom;
 use crate::api::{
     ADOPTED_FROM_ANNOTATION, APPROVE_ANNOTATION, APPROVED_BY_ANNOTATION, MOVES_TO_ANNOTATION,
-    REQUEST_ANNOTATION, RevisionHold, Sync, SyncName, SyncStatus, signer_of,
+    REQUEST_ANNOTATION, RevisionHold, Sync, SyncName, SyncStatus, WindowOverride, signer_of,
 };
 use crate::cluster::version;
 use crate::controller::deletion::DeletionRequest;
@@ -114,7 +114,10 @@ impl SyncWorker {
         let text = |pointer: &str| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
         let generation = value.pointer("/metadata/generation").and_then(Value::as_i64);
         self.resource_recorder.in_history(self.history);
-        set_subject(&self.resource_recorder, value);
+        if set_subject(&self.resource_recorder, value) {
+            // Other windows may select it now.
+            self.context.windows.call();
+        }
         self.resource_recorder.observe_resource(
             text("/metadata/uid"),
             generation,
@@ -164,6 +167,9 @@ impl SyncWorker {
                 &annotation(APPROVE_ANNOTATION).unwrap_or_default(),
             ),
             approved: annotation(APPROVE_ANNOTATION),
+            window_override: WindowOverride::of_annotations(|key| {
+                Some(sync.metadata.annotations.as_ref()?.get(key)?.as_str())
+            }),
             hold: RevisionHold::of_annotations(|key| {
                 Some(sync.metadata.annotations.as_ref()?.get(key)?.as_str())
             }),

@@ -13,6 +13,7 @@ pub(crate) mod lease_record;
 pub(crate) mod log_lines;
 pub(crate) mod metrics_and_logs;
 pub(crate) mod notifications;
+pub(crate) mod overrides;
 pub(crate) mod reconcile_result;
 mod recorded_state;
 pub(crate) mod revision_change;
@@ -28,7 +29,10 @@ use std::time::{Duration, Instant, SystemTime};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use tokio::sync::{Notify, oneshot};
 
-use crate::api::{ApprovedRevision, EventReason, FinishedObject, HeldRevision, Scope, SyncName, SyncStatus};
+use crate::api::{
+    ApprovedRevision, EventReason, FinishedObject, HeldRevision, OverriddenRevision, Scope, SyncName,
+    SyncStatus,
+};
 use crate::clock;
 use crate::health::HealthSummary;
 use crate::object::ObjectId;
@@ -108,6 +112,8 @@ struct StatusState {
     held: Option<HeldRevision>,
     /// The revisions that were approved, once one was.
     approved: Option<Vec<ApprovedRevision>>,
+    /// The override of a closed window that was given last.
+    overridden: Option<OverriddenRevision>,
     /// Hooks that have run for the deletion of the Sync.
     ran: Vec<FinishedObject>,
     waiting: Vec<oneshot::Sender<()>>,
@@ -384,6 +390,7 @@ impl StatusRecorder {
             request: state.request.clone(),
             held_by: self.0.reporting.held_by.clone(),
             request_of_approval: report.and_then(|report| report.request_of_approval.as_deref()),
+            held_by_window: report.and_then(|report| report.held_by_window.as_deref()),
             now: now(),
         };
         let next = status(&state.persisted_status, &facts);

@@ -3,7 +3,7 @@
 //!
 //! In: the next status, and results of deliveries. Out: the status with its records, and offers.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -41,10 +41,16 @@ impl Notifications {
     pub(super) fn renewed(&self) -> Self {
         Self { subject: self.subject.clone(), ..Self::default() }
     }
+
+    /// Returns the labels of the Sync.
+    pub(super) fn labels(&self) -> BTreeMap<String, String> {
+        self.subject.labels.clone()
+    }
 }
 
 /// Records the Sync as notifications name it, before its status is observed.
-pub(crate) fn set_subject(recorder: &StatusRecorder, sync: &Value) {
+/// Returns true if other labels were known before.
+pub(crate) fn set_subject(recorder: &StatusRecorder, sync: &Value) -> bool {
     let text = |pointer: &str| sync.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let labels = sync.pointer("/metadata/labels").cloned().unwrap_or_default();
     let subject = Subject {
@@ -56,9 +62,12 @@ pub(crate) fn set_subject(recorder: &StatusRecorder, sync: &Value) {
         repository: HostedRepository::of_url(text("/spec/source/git/url")),
     };
     let mut state = recorder.lock();
-    if *state.notifications.subject != subject {
+    let known = &state.notifications.subject;
+    let is_relabelled = !known.uid.is_empty() && known.labels != subject.labels;
+    if **known != subject {
         state.notifications.subject = Arc::new(subject);
     }
+    is_relabelled
 }
 
 /// Adds what is to be sent to the next status, and marks what was sent.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::api::{FinishedObject, HeldRevision, RevisionHold, Scope};
+use crate::api::{FinishedObject, HeldByWindow, HeldRevision, OverriddenRevision, RevisionHold, Scope};
 use crate::cluster::ApiError;
 use crate::desired::{DesiredSet, SetDigest};
 use crate::object::{GroupKind, ObjectId};
@@ -59,6 +59,10 @@ pub(crate) struct ReconcileResult {
     pub(crate) approved: Option<String>,
     /// The revision that waits for approval.
     pub(crate) request_of_approval: Option<Arc<RevisionRequest>>,
+    /// The revision that a closed window holds.
+    pub(crate) held_by_window: Option<Arc<HeldByWindow>>,
+    /// The override of a closed window that was taken up.
+    pub(crate) overridden: Option<OverriddenRevision>,
     /// The revision that a person holds the Sync at.
     pub(crate) hold: Option<RevisionHold>,
     /// Reason for a missing plan.

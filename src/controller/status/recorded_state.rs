@@ -14,6 +14,7 @@ use super::approvals::has_written_approvals;
 use super::change_summary::{approval_note, change, changes, notes, repair_note};
 use super::event_queue::Note;
 use super::events::transition;
+use super::overrides::{has_written_override, override_note};
 use super::reconcile_result::ReconcileResult;
 use super::{MAX_DELAY, MAX_NEWS, Ordered, StatusRecorder, StatusState, now};
 use crate::api::{EventReason, FinishedObject, HeldRevision, Scope, SyncName, SyncStatus};
@@ -250,12 +251,17 @@ impl StatusState {
         if let Some(approved) = &self.approved {
             next.revision.get_or_insert_default().approved.clone_from(approved);
         }
+        if let Some(overridden) = &self.overridden {
+            next.revision.get_or_insert_default().overridden = Some(overridden.clone());
+        }
     }
 
     /// True if the written status names the revision that is about to be applied, and its approval.
     pub(super) fn has_written_held(&self) -> bool {
         let written = self.persisted_status.revision.as_ref().and_then(|revision| revision.held.as_ref());
-        (self.held.is_none() || self.held.as_ref() == written) && has_written_approvals(self)
+        (self.held.is_none() || self.held.as_ref() == written)
+            && has_written_approvals(self)
+            && has_written_override(self)
     }
 
     pub(super) fn has_written_last_hooks(&self) -> bool {
@@ -326,7 +332,8 @@ pub(super) fn merge_changes(state: &mut StatusState, report: &ReconcileResult) {
         state.took = report.took.map(|took| (revision.clone(), took)).or(state.took.take());
     }
     let approval = find_approval(state, report).filter(|_| !report.stopped);
-    add_notes(state, approval.into_iter().chain(notes(report)).collect());
+    let forced = override_note(report).filter(|_| !report.stopped);
+    add_notes(state, approval.into_iter().chain(forced).chain(notes(report)).collect());
 }
 
 /// Records the outcome of an object that was verified outside of a reconcile; false if the

@@ -10,6 +10,7 @@ use super::reconcile_task::select_revision;
 use super::signature_check::source_id;
 use super::{ReconcileRequest, Reconciler};
 use crate::api::HeldRevision;
+use crate::controller::schedule::ScheduleEvent;
 use crate::controller::status::reconcile_result::RefusedUpdate;
 use crate::report::{ErrorCause, ReconcileError};
 use crate::source::Revision;
@@ -31,6 +32,8 @@ pub(super) struct HeldState {
     lost: Option<String>,
     /// A poll failed before any revision was read, so the held revision was reconciled.
     begun: bool,
+    /// A closed window holds the newest revision.
+    pub(super) by_window: bool,
 }
 
 /// Target of the next reconcile.
@@ -149,6 +152,12 @@ pub(super) fn begins_to_hold(worker: &mut Reconciler) -> bool {
 /// Lets [`Self::begins_to_hold`] be true once more, for a new request.
 pub(super) fn reset_hold(worker: &mut Reconciler) {
     worker.held.begun = false;
+}
+
+/// Lets the next reconcile ask again if a window holds the revision.
+pub(super) fn retry_held(worker: &mut Reconciler) -> ScheduleEvent {
+    worker.retry_refused = true;
+    ScheduleEvent::ObjectsChanged
 }
 
 /// Decides the target of the next reconcile.

@@ -54,7 +54,7 @@ use health::{
     ReportedHealth, backends_came, begin_reading, gate_has_moved, have_read, health_has_moved, next_read,
     reset_health,
 };
-use held_revision::{HeldRender, HeldState, reset_hold};
+use held_revision::{HeldRender, HeldState, reset_hold, retry_held};
 use optional_future::{running, sleep_until};
 use path_lag::PathLag;
 use periodic_verification::{begin_verifying, distrusts_unproven, end_verifying, look_over, verified};
@@ -219,7 +219,7 @@ impl Reconciler {
         let event = self.spec_event();
         self.step(event);
         let mut checks = tokio::time::interval(LOOK_OVER);
-        let mut term = context.cluster.terms().subscribe();
+        let (mut term, mut windows) = (context.cluster.terms().subscribe(), context.windows.subscribe());
         loop {
             begin_verifying(self);
             begin_reading(self);
@@ -272,6 +272,7 @@ impl Reconciler {
                     Some(event) => event,
                     None => continue,
                 },
+                Ok(()) = windows.changed(), if self.held.by_window => retry_held(self),
                 Ok(()) = term.changed() => {
                     self.verify_stop.cancel();
                     ScheduleEvent::TermBegan

@@ -11,7 +11,7 @@ use super::super::memory::SyncMemory;
 use super::super::{Context, chance};
 use super::ReconcileRequest;
 use super::held_revision::{HeldRender, record_of};
-use crate::api::SyncName;
+use crate::api::{HeldByWindow, SyncName};
 use crate::clock;
 use crate::cluster::CancelFlag;
 use crate::controller::memory::health_monitor::HealthMonitor;
@@ -66,6 +66,7 @@ impl ReconcileRun {
             bytes: OnceLock::new(),
             approved: self.order.approved.clone(),
             approver: self.order.approver.as_deref(),
+            window_override: self.order.window_override.as_ref(),
             holder: self.order.hold.as_ref().map(|hold| &*hold.by).filter(|by| !by.is_empty()),
             moves_to: self.order.moves_to.as_deref(),
             predecessor: self.order.predecessor.as_ref(),
@@ -118,12 +119,12 @@ impl ReconcileRun {
             }
             if held.is_none() && !report.deferred {
                 let mut report = report;
-                report.request_of_approval = request_of(memory);
+                (report.request_of_approval, report.held_by_window) = (request_of(memory), window_of(memory));
                 self.describe(&revision, false, &mut report).await;
                 return (report, None);
             }
         }
-        let request = request_of(memory);
+        let (request, window) = (request_of(memory), window_of(memory));
         let reconcile_error = memory.refused_commit.as_ref().map(|refusal| refusal.reconcile_error.clone());
         let newer = Some(revision.to_string().into());
         let refused = RefusedUpdate { revision: Some(revision.clone()), newer, was_tried, reconcile_error };
@@ -133,7 +134,7 @@ impl ReconcileRun {
         if self.order.hold.is_none() {
             self.tell_unrendered(memory, &revision).await;
         }
-        report.request_of_approval = request;
+        (report.request_of_approval, report.held_by_window) = (request, window);
         self.describe(&revision, is_refused, &mut report).await;
         (report, held)
     }
@@ -276,6 +277,11 @@ impl ReconcileRun {
 /// Returns the question about the refused revision, if it waits for approval.
 fn request_of(memory: &SyncMemory) -> Option<Arc<RevisionRequest>> {
     memory.refused_commit.as_ref()?.request.clone()
+}
+
+/// Returns the closed window that holds the refused revision.
+fn window_of(memory: &SyncMemory) -> Option<Arc<HeldByWindow>> {
+    memory.refused_commit.as_ref()?.window.clone()
 }
 
 /// Returns the result where a revision should have been kept and could not be: the reason of the

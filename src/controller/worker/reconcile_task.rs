@@ -234,7 +234,10 @@ pub(super) fn on_reconciled(
     }
     report.reconcile_error.iter_mut().for_each(|reconcile_error| says_lost(worker, reconcile_error));
     worker.lags.bound_busy(report.reconcile_error.as_mut(), worker.context.now());
-    if report.request_of_approval.is_some() {
+    if !report.stopped {
+        worker.held.by_window = report.held_by_window.is_some();
+    }
+    if report.request_of_approval.is_some() || report.held_by_window.is_some() {
         // The time that a person takes is no time of the daemon.
         worker.seen_at = None;
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::mount_poll;
 use super::repository_credentials::SecretPermission;
 use crate::adopt::AdoptedFrom;
-use crate::api::RevisionHold;
+use crate::api::{RevisionHold, WindowOverride};
 use crate::cluster::Cluster;
 use crate::controller::peers::latest_revisions::{SourceKey, source_key};
 use crate::controller::reconcile::mounts::MountSource;
@@ -28,6 +28,8 @@ pub(crate) struct ReconcileRequest {
     pub(crate) approved: Option<String>,
     /// The person who gave it, where the console recorded that.
     pub(crate) approver: Option<String>,
+    /// The override of a closed window, as the annotations have it.
+    pub(crate) window_override: Option<WindowOverride>,
     /// The revision that a person holds the Sync at.
     pub(crate) hold: Option<RevisionHold>,
     /// The Sync to which this one moves its objects, as the annotation names it.
@@ -77,7 +79,7 @@ impl ReconcileRequest {
             && self.chart_permission.is_some() == other.chart_permission.is_some()
             && !mount_poll::are_other(&self.mounts, &other.mounts)
             && (&self.refused, &self.moves_to) == (&other.refused, &other.moves_to)
-            && self.hold == other.hold
+            && (&self.hold, &self.window_override) == (&other.hold, &other.window_override)
     }
 }
 

@@ -62,6 +62,7 @@ impl SyncState {
                 Reason::RevisionHeld
                 | Reason::PruneHeld
                 | Reason::ApprovalRequired
+                | Reason::WindowClosed
                 | Reason::Contested
                 | Reason::ObjectsHeld
                 | Reason::DeletionHeld,
@@ -148,6 +149,9 @@ pub fn advice(reason: Reason, sync: &SyncName) -> Option<Cow<'static, str>> {
         }
         Reason::ApprovalRequired => {
             "The revision is not applied before a person approves its plan. Drift from the approved one is repaired."
+        }
+        Reason::WindowClosed => {
+            "The revision is applied when the change window opens. To apply it now: moorline override."
         }
         Reason::Contested => {
             "Another controller keeps changing the same fields. Remove them from Git, list them in spec.ignoreFields, or stop the other controller."

@@ -161,6 +161,15 @@ async fn create_syncs(release: &Release, tenant: &str) {
     });
     let notifiers = release.path("moorline.dev/v1alpha1", "notifiers");
     until("a Notifier is taken", async || release.create(&notifiers, notifier.clone()).await.ok()).await;
+    // Windows that are always open.
+    let spec = json!({"effect": "Allow", "schedule": "0 * * * *", "duration": "2h"});
+    let version = "moorline.dev/v1alpha1";
+    let everywhere = format!("/apis/{version}/changewindows");
+    let here = release.path(version, "namespacechangewindows");
+    for (path, kind) in [(everywhere, "ChangeWindow"), (here, "NamespaceChangeWindow")] {
+        let window = json!({"apiVersion": version, "kind": kind, "metadata": {"name": "open"}, "spec": spec});
+        until("a window is taken", async || release.create(&path, window.clone()).await.ok()).await;
+    }
 }
 
 /// KEDA, as far as its objects name what they scale.

@@ -12,9 +12,12 @@ use moorline_core::object::ObjectId;
 const GROUP: &str = "moorline.dev";
 
 /// Annotations that take a verb, in the order of the policy.
-const ANNOTATIONS: [(&str, &str); 5] = [
+const ANNOTATIONS: [(&str, &str); 8] = [
     ("requested-at", "sync"),
     ("approve", "approve"),
+    ("override", "override"),
+    ("override-by", "override"),
+    ("override-reason", "override"),
     ("hold-revision", "rollback"),
     ("hold-by", "rollback"),
     ("hold-reason", "rollback"),
