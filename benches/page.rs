@@ -3,8 +3,8 @@
 //! a table.
 //!
 //! Limits: with 1,000 objects or 1,000 Syncs the first byte arrives within 20 ms, and a page is
-//! smaller than 100 kB. With 10,000 objects the size is the same, and the time 100 ms. 200 people who
-//! follow add less than 50 MB, and send nothing to the API server but reviews of rights.
+//! smaller than 100 kB. With 10,000 objects the size is the same, and the time 100 ms. 200 people
+//! who follow add less than 50 MB, and cause no request to the API server but reviews of rights.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};

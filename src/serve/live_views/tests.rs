@@ -195,7 +195,7 @@ async fn a_viewer_sees_what_kubernetes_grants() {
     let mut asked = fakes.asked.lock().unwrap().clone();
     asked.sort();
     assert_eq!(asked, ["get Deployment", "get syncs", "list Pod", "list ReplicaSet"]);
-    // What is not read has its reason, as JSON for whoever asked for JSON.
+    // A view that is not read has its reason, as JSON at the path of JSON.
     let (own, gone) = (fakes.pages, mpsc::channel(1).0);
     fakes.pages = LivePages::new(gone, own.ending.clone());
     for path in [TREE, EVENTS, POD, LOGS] {
