@@ -79,7 +79,9 @@ mod tests {
             let after = Duration::from_secs(seconds);
             assert_eq!(pacing.next(result, 0.0), NextVisit { after, may_be_called, is_reported });
         }
-        (0..100).for_each(|_| drop(pacing.next(Err(&busy), 0.0)));
+        for _ in 0..100 {
+            let _ = pacing.next(Err(&busy), 0.0);
+        }
         assert_eq!(pacing.next(Err(&busy), 1.0).after, MAX_PAUSE.mul_f64(1.0 + SPREAD));
     }
 }
