@@ -1,7 +1,7 @@
 //! Tables: each field of an Application, and its effect on the adoption.
 //!
-//! In: the fields of the schema of Argo CD 3.6. Out: none of them is unknown, and none has no effect
-//! but those that are listed so.
+//! In: the fields of the schema of Argo CD 3.6.
+//! Out: none of them is unknown, and none has no effect but those that are listed so.
 
 use super::field_tests::Effect::{Lost, Mapped, Nothing, Refused};
 use super::field_tests::{Row, check, named, old, requested};
