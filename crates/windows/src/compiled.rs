@@ -139,7 +139,7 @@ impl CompiledWindow {
         }
         let Some(spec) = &self.spec else { return Some(true) };
         let chosen = spec.sync_selector.as_ref();
-        if !chosen.is_none_or(|chosen| chosen.selects(sync.name, Some(sync.labels)) == Some(true)) {
+        if chosen.is_some_and(|chosen| chosen.selects(sync.name, Some(sync.labels)) != Some(true)) {
             return Some(false);
         }
         let places = spec.namespace_selector.as_ref().filter(|_| self.namespace.is_none());

@@ -316,6 +316,8 @@ fn kustomize_builds_what_is_in_config() {
         "ConfigMap",
         "CustomResourceDefinition",
         "CustomResourceDefinition",
+        "CustomResourceDefinition",
+        "CustomResourceDefinition",
         "Deployment",
         "Namespace",
         "Role",
