@@ -41,7 +41,7 @@ const fn row(number: u8, module: &'static str, kind: Kind, may_use: May) -> Row 
 /// file belongs to the longest matching name: `src/controller/schedule/backoff.rs` to
 /// `controller/schedule`.
 #[rustfmt::skip]
-pub(crate) const TABLE: [Row; 45] = [
+pub(crate) const TABLE: [Row; 46] = [
     row(1, "core",                   Pure,  Only(&[])),
     row(1, "api",                    Pure,  Only(&["core"])),
     row(1, "cel",                    Pure,  Only(&["core"])),

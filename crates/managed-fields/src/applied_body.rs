@@ -36,27 +36,25 @@ const NEVER_OWNED: [&str; 2] = ["apiVersion", "kind"];
 /// The same in `metadata`.
 const NEVER_OWNED_METADATA: [&str; 2] = ["name", "namespace"];
 
-impl FieldSet {
-    /// Compares the set with the object whose apply should have given it.
-    pub fn agreement_with(&self, applied: &Map<String, Value>, bare: BareMap) -> Agreement {
-        let fields = applied.iter().filter(|(name, _)| !NEVER_OWNED.contains(&name.as_str()));
-        let metadata = |value: &Value| {
-            let mut metadata = value.clone();
-            if let Value::Object(fields) = &mut metadata {
-                fields.retain(|name, _| !NEVER_OWNED_METADATA.contains(&name.as_str()));
-            }
-            metadata
-        };
-        let fields: Vec<(&str, Cow<'_, Value>)> = fields
-            .map(|(name, value)| match name.as_str() {
-                "metadata" => ("metadata", Cow::Owned(metadata(value))),
-                name => (name, Cow::Borrowed(value)),
-            })
-            // Metadata of nothing but the identity leave no trace.
-            .filter(|(name, value)| *name != "metadata" || *value.as_ref() != Value::Object(Map::new()))
-            .collect();
-        compare_fields(&self.root, fields.iter().map(|(name, value)| (*name, value.as_ref())), bare)
-    }
+/// Compares a set with the object whose apply should have given it.
+pub fn compare_with_applied(set: &FieldSet, applied: &Map<String, Value>, bare: BareMap) -> Agreement {
+    let fields = applied.iter().filter(|(name, _)| !NEVER_OWNED.contains(&name.as_str()));
+    let metadata = |value: &Value| {
+        let mut metadata = value.clone();
+        if let Value::Object(fields) = &mut metadata {
+            fields.retain(|name, _| !NEVER_OWNED_METADATA.contains(&name.as_str()));
+        }
+        metadata
+    };
+    let fields: Vec<(&str, Cow<'_, Value>)> = fields
+        .map(|(name, value)| match name.as_str() {
+            "metadata" => ("metadata", Cow::Owned(metadata(value))),
+            name => (name, Cow::Borrowed(value)),
+        })
+        // Metadata of nothing but the identity leave no trace.
+        .filter(|(name, value)| *name != "metadata" || *value.as_ref() != Value::Object(Map::new()))
+        .collect();
+    compare_fields(&set.root, fields.iter().map(|(name, value)| (*name, value.as_ref())), bare)
 }
 
 impl Agreement {
@@ -175,7 +173,7 @@ mod tests {
     const RECORDED: &str = include_str!("../../../tests/sandbox/ownership.jsonl");
 
     fn agreement(fields: &Value, applied: &Value) -> Agreement {
-        FieldSet::parse(fields).agreement_with(applied.as_object().unwrap(), BareMap::Atomic)
+        compare_with_applied(&FieldSet::parse(fields), applied.as_object().unwrap(), BareMap::Atomic)
     }
 
     #[test]
@@ -194,7 +192,8 @@ mod tests {
             }}},
         });
         assert_eq!(agreement(&written, &applied), Exact);
-        let custom = FieldSet::parse(&written).agreement_with(applied.as_object().unwrap(), BareMap::Unknown);
+        let custom =
+            compare_with_applied(&FieldSet::parse(&written), applied.as_object().unwrap(), BareMap::Unknown);
         assert_eq!(custom, Unclear, "the selector may be atomic, or emptied");
         let check = |pointer: &str, change: fn(&mut Map<String, Value>), expect| {
             let mut fields = written.clone();
@@ -263,7 +262,7 @@ mod tests {
                 if write["manager"] == "one" && is_apply {
                     let mut applied = write["object"].as_object().unwrap().clone();
                     applied.remove("status");
-                    let found = set.agreement_with(&applied, bare);
+                    let found = compare_with_applied(&set, &applied, bare);
                     assert_ne!(found, Agreement::Differs, "{write}");
                     applies += 1;
                     exact += usize::from(found == Agreement::Exact);
@@ -276,7 +275,7 @@ mod tests {
                         *before = after;
                     } else if after != *before {
                         changes += 1;
-                        assert_ne!(set.agreement_with(applied, bare), Agreement::Exact, "{write}");
+                        assert_ne!(compare_with_applied(&set, applied, bare), Agreement::Exact, "{write}");
                     }
                 }
             }

@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 pub use crate::retained_field::{RetainedField, retained_fields};
-pub use applied_body::{Agreement, BareMap};
+pub use applied_body::{Agreement, BareMap, compare_with_applied};
 pub use bytes::Digest;
 pub use entry::{ManagedFieldsEntry, Operation, entries};
 pub use path::safe_for_html;

@@ -11,8 +11,9 @@ pub(crate) mod prune_guards;
 mod rejected_manifests;
 mod retry_state;
 pub(crate) mod stuck_deletions;
+mod verification_times;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -44,6 +45,7 @@ use prune_guards::PruneGuards;
 pub(crate) use rejected_manifests::RejectedManifests;
 pub(crate) use retry_state::RetryState;
 use stuck_deletions::StuckDeletions;
+use verification_times::VerificationTimes;
 
 /// State of a Sync between reconciles.
 #[derive(Debug, Default)]
@@ -58,8 +60,8 @@ pub(crate) struct SyncMemory {
     pub(crate) inventory_kinds: BTreeSet<GroupKind>,
     /// Namespaces that may contain objects of this Sync.
     pub(crate) inventory_namespaces: BTreeSet<Box<str>>,
-    /// The last verification of each object.
-    replied: HashMap<ObjectId, LastVerification>,
+    /// Times of the next verifications.
+    verification_times: VerificationTimes,
     /// Spec revision and Git revision of the last accepted render.
     spec_revision: u64,
     revision: Option<Revision>,
@@ -140,17 +142,6 @@ pub(crate) struct SyncMemory {
 /// Retry interval of holds that a person or a watch event resolves.
 pub(super) const HELD: Duration = Duration::from_secs(60);
 
-/// Its multiples are spread evenly between two whole numbers, however many there are.
-const GOLDEN_RATIO: f64 = 0.618_033_988_749_894_9;
-
-/// The last verification of an object.
-#[derive(Debug, Clone, Copy)]
-struct LastVerification {
-    at: Uptime,
-    /// Time until the next one, in parts of the interval.
-    parts: f32,
-}
-
 /// Interval at which one of many forbidden objects is retried.
 const PROBE: Duration = Duration::from_secs(4);
 
@@ -163,13 +154,6 @@ fn place(id: &ObjectId) -> KindInNamespace {
 
 fn is_forbidden(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::Failed(why) if why.is_forbidden())
-}
-
-/// Returns a hash that is the same in every process, so that a restart does not move the schedule
-/// of an object.
-fn hash(id: &ObjectId) -> u16 {
-    let step = |hash: u32, byte: u8| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
-    (id.as_str().bytes().fold(0x811c_9dc5, step) >> 16) as u16
 }
 
 impl SyncMemory {
@@ -346,35 +330,20 @@ impl SyncMemory {
         self.namespaces.watch(cluster, owner, waiting);
     }
 
-    /// Returns the objects whose last verification is so old that they are verified again. Each has
-    /// its own time: between three quarters and five quarters of `every` after a reply, and within
-    /// `every` after a start without one.
+    /// Returns the objects whose last verification is so old that they are verified again; each
+    /// once.
     pub(crate) fn due_for_verification(&mut self, now: Uptime, every: Duration) -> Vec<ObjectId> {
-        let due = |last: &LastVerification| now.saturating_sub(last.at) >= every.mul_f64(last.parts.into());
-        let found: Vec<ObjectId> =
-            self.replied.iter().filter(|(_, last)| due(last)).map(|(id, _)| id.clone()).collect();
-        for id in &found {
-            self.replied.remove(id);
-        }
-        found
+        self.verification_times.take_due(now, every)
     }
 
-    /// Records that the server has just answered about these objects. An object that is no longer
-    /// desired is forgotten when it is due.
+    /// Records that the server has just answered about these objects.
     pub(crate) fn replied(&mut self, ids: impl Iterator<Item = ObjectId>, now: Uptime) {
-        self.replied.extend(ids.map(|id| {
-            let parts = 0.75 + f32::from(hash(&id) % 1024) / 2048.0;
-            (id, LastVerification { at: now, parts })
-        }));
+        self.verification_times.replied(ids, now);
     }
 
-    /// Records that these objects are believed without a request: each is verified at its own time,
-    /// spread evenly over the interval. `chance` moves these times, so that a daemon which starts
-    /// every hour verifies other objects each time.
+    /// Records that these objects are believed without a request.
     pub(crate) fn believed(&mut self, ids: Vec<ObjectId>, now: Uptime, chance: f64) {
-        let parts = (0_u32..).map(|at| (chance + f64::from(at) * GOLDEN_RATIO).fract() as f32);
-        let last = parts.map(|parts| LastVerification { at: now, parts });
-        self.replied.extend(ids.into_iter().zip(last));
+        self.verification_times.believed(ids, now, chance);
     }
 
     /// Returns the next time at which a failure is retried, a wait ends or a deletion is stuck.

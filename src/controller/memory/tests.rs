@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 
 use serde_json::json;
 
+use super::verification_times::hash;
 use super::*;
 use crate::desired::{Phase, PhaseWave};
 use crate::desired::{Scopes, build_desired_set};

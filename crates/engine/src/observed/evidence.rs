@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use super::baseline::{Baseline, EventMetadata, ManagedEntry, raw_entries, short_hash};
 use super::generation::maps_are_declared;
 use moorline_core::object::{Object, ObjectId};
-use moorline_managed_fields::{Agreement, BareMap, Element, FieldSet};
+use moorline_managed_fields::{Agreement, BareMap, Element, FieldSet, compare_with_applied};
 
 /// Evidence about one object.
 #[derive(Debug, Clone, PartialEq)]
@@ -76,7 +76,7 @@ impl Evidence {
                 true => BareMap::Atomic,
                 false => BareMap::Unknown,
             };
-            match fields.agreement_with(applied, bare) {
+            match compare_with_applied(&fields, applied, bare) {
                 Agreement::Differs => Some(Suspicion::FieldsDiffer),
                 _ if applied_values(applied) != self.metadata_values => Some(Suspicion::MetadataDiffers),
                 Agreement::Unclear => Some(Suspicion::Unclear),

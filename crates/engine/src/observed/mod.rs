@@ -22,6 +22,7 @@ mod observed_set;
 mod ownership;
 mod preexisting;
 mod removal_patch;
+mod resource_version;
 mod verification;
 
 use std::cmp::Ordering;
@@ -49,6 +50,7 @@ use moorline_api::{self as api, SpecHash, SyncName};
 use moorline_core::object::Object;
 use moorline_managed_fields::{FieldPath, FieldSet};
 use ownership::{ApplyEntries, has_controller, read_ownership};
+use resource_version::age;
 
 /// One object of a cluster.
 #[derive(Debug, Clone, PartialEq)]
@@ -380,15 +382,6 @@ fn extras_of(
         }
         Ownership::OtherSync(_) | Ownership::Copy | Ownership::Unowned => Box::default(),
     }
-}
-
-/// Compares two resource versions if they are numbers, which may exceed any integer type.
-fn age(one: &str, other: &str) -> Option<Ordering> {
-    let number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    (number(one) && number(other)).then(|| {
-        let (one, other) = (one.trim_start_matches('0'), other.trim_start_matches('0'));
-        one.len().cmp(&other.len()).then_with(|| one.cmp(other))
-    })
 }
 
 /// Reads the wave. An invalid value was not written by us and counts as 0.
