@@ -266,25 +266,14 @@ fn pending_approval() -> PendingApproval {
 }
 
 fn held_by_window() -> api::HeldByWindow {
-    api::HeldByWindow {
-        revision: "main@2".to_owned(),
-        hash: "4567".to_owned(),
-        by: "ChangeWindow nightly".to_owned(),
-        until: Some("2026-12-01 22:00 Europe/Berlin".to_owned()),
-        created: 1,
-        changed: 2,
-        pruned: 3,
-        plan: vec!["create ConfigMap shop/a".to_owned()],
-    }
+    let until = "2026-12-01 22:00 Europe/Berlin";
+    let held = json!({"revision": "main@2", "hash": "4567", "by": "ChangeWindow nightly", "until": until});
+    serde_json::from_value(held).expect("a revision")
 }
 
 fn overridden() -> api::OverriddenRevision {
-    api::OverriddenRevision {
-        revision: "main@1".to_owned(),
-        hash: "0d".to_owned(),
-        by: "ada".to_owned(),
-        reason: "CVE".to_owned(),
-    }
+    let overridden = json!({"revision": "main@1", "hash": "0d", "by": "ada", "reason": "CVE"});
+    serde_json::from_value(overridden).expect("a revision")
 }
 
 /// A status in which every field says something.
