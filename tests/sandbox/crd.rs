@@ -253,6 +253,29 @@ async fn a_status_comes_back_as_it_was_written(server: &Server) {
     assert_eq!(code, StatusCode::UNPROCESSABLE_ENTITY, "one condition of each type: {answer}");
 }
 
+fn pending_approval() -> PendingApproval {
+    PendingApproval {
+        of: ApprovalSubject::Revision,
+        hash: "4567".to_owned(),
+        revision: Some("main@2".to_owned()),
+        created: 1,
+        changed: 2,
+        pruned: 3,
+        plan: vec!["create ConfigMap shop/a".to_owned()],
+    }
+}
+
+fn held_by_window() -> api::HeldByWindow {
+    let until = "2026-12-01 22:00 Europe/Berlin";
+    let held = json!({"revision": "main@2", "hash": "4567", "by": "ChangeWindow nightly", "until": until});
+    serde_json::from_value(held).expect("a revision")
+}
+
+fn overridden() -> api::OverriddenRevision {
+    let overridden = json!({"revision": "main@1", "hash": "0d", "by": "ada", "reason": "CVE"});
+    serde_json::from_value(overridden).expect("a revision")
+}
+
 /// A status in which every field says something.
 fn full_status() -> SyncStatus {
     let time = || serde_json::from_value(json!("2026-01-02T03:04:05Z")).expect("a time");
@@ -297,12 +320,7 @@ fn full_status() -> SyncStatus {
                 digest: text("v1:0"),
                 approval: text("0c"),
             }],
-            overridden: Some(api::OverriddenRevision {
-                revision: "main@1".to_owned(),
-                hash: "0d".to_owned(),
-                by: "ada".to_owned(),
-                reason: "CVE".to_owned(),
-            }),
+            overridden: Some(overridden()),
         }),
         tree_id: text("0123"),
         render_digest: text("4567"),
@@ -330,25 +348,8 @@ fn full_status() -> SyncStatus {
         }],
         history: vec![history_entry(time())],
         approval: Some(Approval { hash: "0123".to_owned(), objects: 31 }),
-        approvals: vec![PendingApproval {
-            of: ApprovalSubject::Revision,
-            hash: "4567".to_owned(),
-            revision: text("main@2"),
-            created: 1,
-            changed: 2,
-            pruned: 3,
-            plan: vec!["create ConfigMap shop/a".to_owned()],
-        }],
-        held_by_window: Some(api::HeldByWindow {
-            revision: "main@2".to_owned(),
-            hash: "4567".to_owned(),
-            by: "ChangeWindow nightly".to_owned(),
-            until: text("2026-12-01 22:00 Europe/Berlin"),
-            created: 1,
-            changed: 2,
-            pruned: 3,
-            plan: vec!["create ConfigMap shop/a".to_owned()],
-        }),
+        approvals: vec![pending_approval()],
+        held_by_window: Some(held_by_window()),
         notifications: vec![notification(time())],
         announced: Some(announced()),
     }
