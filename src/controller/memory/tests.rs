@@ -322,7 +322,7 @@ fn only_an_object_that_others_deleted_was_deleted() {
     assert!(memory.departed.is_empty());
 }
 
-/// No request has verified them, so they do not wait for a whole interval; and not all at once either.
+/// No request has verified them: they do not wait for a whole interval, nor come all at once.
 #[test]
 fn believed_objects_are_verified_evenly_over_a_day_at_times_that_differ_with_each_start() {
     let ids: Vec<ObjectId> =

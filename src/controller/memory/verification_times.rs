@@ -48,8 +48,8 @@ impl VerificationTimes {
     }
 
     /// Records objects that are believed without a request. Their times are spread evenly over the
-    /// interval. `chance` moves these times, so that a daemon which starts every hour verifies other
-    /// objects each time.
+    /// interval. `chance` moves these times, so that a daemon which starts every hour verifies
+    /// other objects each time.
     pub(super) fn believed(&mut self, ids: Vec<ObjectId>, now: Uptime, chance: f64) {
         let parts = (0_u32..).map(|at| (chance + f64::from(at) * GOLDEN_RATIO).fract() as f32);
         let last = parts.map(|parts| LastVerification { at: now, parts });
