@@ -44,7 +44,7 @@ async fn edit_ten(scene: &Scene) -> BTreeSet<String> {
         maps.patch(name, &by(manager), &Patch::Merge(patch)).await.unwrap();
     };
     patch("kubectl-edit", "a-0", &edit).await;
-    // What is removed leaves no trace of its remover.
+    // A removal leaves no trace of its remover.
     patch("kubectl-edit", "a-1", &json!({"data": {"key": null}})).await;
     let ours = format!("moorline/{}/shop", scene.namespace);
     patch(&ours, "a-2", &edit).await;
@@ -71,7 +71,7 @@ async fn edit_ten(scene: &Scene) -> BTreeSet<String> {
     (0..7).map(|at| format!("a-{at}")).chain(["web", "reader", "login"].map(str::to_owned)).collect()
 }
 
-/// What was edited, as it is now.
+/// Values of the edited objects now.
 async fn edited_values(scene: &Scene) -> Value {
     let values = scene.values().await;
     let maps: Vec<Option<&String>> = (0..7).map(|at| values.get(&format!("a-{at}"))).collect();

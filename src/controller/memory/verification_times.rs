@@ -21,6 +21,8 @@ struct LastVerification {
     parts: f32,
 }
 
+/// Part of the interval after a start in which believed objects cause no request.
+const QUIET_PART: f32 = 0.25;
 /// Its multiples are spread evenly between two whole numbers, however many there are.
 const GOLDEN_RATIO: f64 = 0.618_033_988_749_894_9;
 
@@ -48,10 +50,11 @@ impl VerificationTimes {
     }
 
     /// Records objects that are believed without a request. Their times are spread evenly over the
-    /// interval. `chance` moves these times, so that a daemon which starts every hour verifies other
-    /// objects each time.
+    /// rest of the interval. `chance` moves these times, so that a daemon which starts twice a day
+    /// verifies other objects each time.
     pub(super) fn believed(&mut self, ids: Vec<ObjectId>, now: Uptime, chance: f64) {
-        let parts = (0_u32..).map(|at| (chance + f64::from(at) * GOLDEN_RATIO).fract() as f32);
+        let even = (0_u32..).map(|at| (chance + f64::from(at) * GOLDEN_RATIO).fract() as f32);
+        let parts = even.map(|even| QUIET_PART + (1.0 - QUIET_PART) * even);
         let last = parts.map(|parts| LastVerification { at: now, parts });
         self.0.extend(ids.into_iter().zip(last));
     }

@@ -144,7 +144,7 @@ fn each_trace_of_another_writer_is_a_suspicion() {
     assert_eq!(all.map(|it| format!("{it:?}")), order);
 }
 
-/// A custom resource may declare maps of objects: what owns one as a whole may have lost its fields.
+/// A custom resource may declare maps of objects: one that is owned as a whole may be emptied.
 #[test]
 fn where_the_schema_is_not_known_a_request_decides() {
     assert_eq!(shown(&judged(("example.com", "Widget"), listed(), &applied())), "Unclear");
