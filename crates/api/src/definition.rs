@@ -1,14 +1,14 @@
-//! The CustomResourceDefinitions of `Sync` and `Notifier`, as `moorline crd` prints them,
+//! The CustomResourceDefinitions of `Sync`, `Notifier` and `SyncSet`, as `moorline crd` prints them,
 //! `config/crd/` holds them and the tests install them.
 //!
-//! In: the types of `sync.rs`, `status.rs` and `notifier.rs`.
+//! In: the types of `sync.rs`, `status.rs`, `notifier.rs` and `sync_set.rs`.
 //! Out: the definitions as JSON. The derive macros generate it; this file removes what the API
 //! server rejects or misreads.
 
 use kube::CustomResourceExt as _;
 use serde_json::{Map, Value, json};
 
-use super::{Notifier, Sync, VERSION_ANNOTATION};
+use super::{Notifier, Sync, SyncSet, VERSION_ANNOTATION};
 
 /// JSON pointer to the schema inside the definition.
 const SCHEMA: &str = "/spec/versions/0/schema/openAPIV3Schema";
@@ -23,9 +23,19 @@ pub fn notifier_definition() -> Result<Value, serde_json::Error> {
     completed(serde_json::to_value(Notifier::crd())?)
 }
 
+/// Returns the CustomResourceDefinition of SyncSet as JSON.
+pub fn sync_set_definition() -> Result<Value, serde_json::Error> {
+    let mut definition = completed(serde_json::to_value(SyncSet::crd())?)?;
+    // A Sync gets the defaults; the template stays as it is written.
+    if let Some(template) = definition.pointer_mut(&format!("{SCHEMA}/properties/spec")) {
+        each(template, &mut |schema| drop(schema.remove("default")));
+    }
+    Ok(definition)
+}
+
 /// Returns all CustomResourceDefinitions as JSON, that of Sync first.
-pub fn definitions() -> Result<[Value; 2], serde_json::Error> {
-    Ok([definition()?, notifier_definition()?])
+pub fn definitions() -> Result<[Value; 3], serde_json::Error> {
+    Ok([definition()?, notifier_definition()?, sync_set_definition()?])
 }
 
 fn completed(mut definition: Value) -> Result<Value, serde_json::Error> {

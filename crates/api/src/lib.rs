@@ -63,6 +63,8 @@ mod status;
 mod substitute;
 #[cfg(feature = "crd")]
 mod sync;
+#[cfg(feature = "crd")]
+mod sync_set;
 
 pub use crate::deletion_protection::deletion_protection_key;
 #[cfg(feature = "crd")]
@@ -83,7 +85,7 @@ pub use condition::{ConditionType, Reason};
 #[cfg(feature = "crd")]
 pub use decryption::{DecryptionSpec, SopsSpec};
 #[cfg(feature = "crd")]
-pub use definition::{definition, definitions, notifier_definition};
+pub use definition::{definition, definitions, notifier_definition, sync_set_definition};
 #[cfg(feature = "crd")]
 pub use deletion::{FINALIZER, format_deletion_answer, parse_deletion_answer};
 pub use event::EventReason;
@@ -128,6 +130,12 @@ pub use substitute::{SubstituteSpec, ValuesFrom, ValuesKind, VariableText};
 pub use sync::{
     ConflictPolicy, DeletionPolicy, Dependency, DriftMode, DriftPolicy, ExtraFieldPolicy, IgnoreFields,
     IgnoreTarget, PruneBudget, PrunePolicy, Sync, SyncSpec,
+};
+#[cfg(feature = "crd")]
+pub use sync_set::{
+    FieldValue, Generator, GitGenerator, HeldRemoval, ListGenerator, MergeGenerator, NestedGenerator,
+    PathPatterns, SetCounts, SetRevision, SyncRemoval, SyncSet, SyncSetSpec, SyncSetStatus, SyncTemplate,
+    TemplateMetadata,
 };
 
 /// Label on every object of a Sync; the watches of the daemon select by it.
@@ -186,6 +194,13 @@ pub const WEBHOOK_REQUEST: &str = "webhook ";
 
 /// Annotation on a Sync: approves the pending prune with this hash, which the status shows.
 pub const APPROVE_ANNOTATION: &str = "moorline.dev/approve";
+
+/// Annotation on a Sync of a SyncSet: the SyncSet, its uid and the Sync itself, as `set/uid/name`. A
+/// copy of the Sync carries the name of the original, which shows that it is a copy.
+pub const SYNC_SET_ANNOTATION: &str = "moorline.dev/sync-set";
+
+/// Annotation on a Sync of a SyncSet: hash of the Sync as the set wants it.
+pub const SYNC_SET_HASH_ANNOTATION: &str = "moorline.dev/sync-set-hash";
 
 /// Annotation on a Sync that is being deleted: a person's answer, such as `Orphan@7`.
 pub const DELETION_ANNOTATION: &str = "moorline.dev/deletion";
@@ -257,7 +272,7 @@ pub const CHART_DIGEST_PREFIX: &str = "moorline.dev/digest.";
 pub const KEY_PREFIX: &str = "moorline.dev/";
 
 /// Every annotation with [`KEY_PREFIX`] that has a meaning.
-pub const ANNOTATIONS: [&str; 27] = [
+pub const ANNOTATIONS: [&str; 29] = [
     ADOPTED_FROM_ANNOTATION,
     APPLY_ANNOTATION,
     APPROVE_ANNOTATION,
@@ -283,6 +298,8 @@ pub const ANNOTATIONS: [&str; 27] = [
     SPEC_HASH_ANNOTATION,
     SUBSTITUTE_ANNOTATION,
     SUSPEND_BY_ANNOTATION,
+    SYNC_SET_ANNOTATION,
+    SYNC_SET_HASH_ANNOTATION,
     VERSION_ANNOTATION,
     WAVE_ANNOTATION,
 ];
