@@ -26,7 +26,7 @@ use crate::cluster::lease::{Leadership, LeaseClaim, Terms, WritePermit};
 use crate::cluster::{Cluster, Connection};
 use crate::controller::lease_terms::{End, through_terms};
 use crate::controller::spec::ValidatedSpec;
-use crate::controller::{Board, Context, ContextOptions, LeaseRecord, manager, notifications, standalone};
+use crate::controller::{Board, Context, ContextOptions, LeaseRecord, manager, notifications, standalone, sync_sets};
 use crate::helm::{Helm, IsolationLevel};
 use crate::journal::Journal;
 use crate::metrics::Metrics;
@@ -324,6 +324,7 @@ async fn run_controller(
         None => {
             let (cluster, shared) = (context.cluster.clone(), context.clone());
             let serving = async { tokio::join!(define(&cluster), manager::run(context, called)) };
+            let serving = sync_sets::run_beside(shared.clone(), serving);
             notifications::run_beside(shared, serving).await;
             Ok(())
         }

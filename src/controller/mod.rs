@@ -27,6 +27,7 @@ pub mod schedule;
 pub mod spec;
 pub mod standalone;
 mod status;
+pub(crate) mod sync_sets;
 mod worker;
 
 use std::collections::HashMap;
@@ -59,6 +60,7 @@ pub use status::board::Board;
 pub use status::lease_record::LeaseRecord;
 use status::metrics_and_logs::Reporting;
 pub(crate) use status::source_summary::of_resource as summarize_source;
+use sync_sets::KnownSyncs;
 
 /// State that all Syncs of a daemon share. Each field has one writer.
 pub struct Context {
@@ -69,6 +71,8 @@ pub struct Context {
     pub sources: CommitSources,
     /// Knowledge of Syncs about each other. Written by the methods of `Peers`.
     pub peers: Peers,
+    /// The Syncs of the cluster, for SyncSets. Written by `manager.rs`.
+    sync_sets: KnownSyncs,
     /// Channels through which Syncs report. Written by `status/`.
     pub reporting: Arc<Reporting>,
     /// Settings of the daemon. Written by [`Context::change`].
@@ -178,6 +182,7 @@ impl Context {
                 heads: LatestRevisions::default(),
             },
             peers: Peers::default(),
+            sync_sets: KnownSyncs::default(),
             reporting: Arc::new(reporting),
             settings: CurrentSettings {
                 current: RwLock::new(Arc::new(parts.settings)),

@@ -40,6 +40,7 @@ mod error_table;
 mod heartbeat;
 mod jitter;
 pub mod key_secret;
+mod kind_watch;
 mod kinds;
 mod label_discovery;
 pub mod lease;
@@ -60,6 +61,7 @@ mod statuses;
 mod store;
 mod substitution_sources;
 mod sync_client;
+mod sync_sets;
 mod syncs;
 mod third_party;
 pub mod viewer;
@@ -100,9 +102,11 @@ pub use crate::sync_client::{OperatorError, SyncListEvent, SyncResource};
 pub use crate::third_party::ThirdPartyKind;
 pub use heartbeat::{Heartbeat, LeaseState};
 pub use jitter::jitter;
+pub use kind_watch::KindWatchEvent;
 pub use kinds::{Kinds, ServedKind};
 pub use notary::Notary;
-pub use notifiers::{NotifierRequests, NotifierWatchEvent};
+pub use notifiers::NotifierRequests;
+pub use sync_sets::SyncSetRequests;
 pub use statuses::{StatusReads, WorkloadChildren};
 pub use syncs::{
     LatestSnapshot, LiveSync, SecretData, SyncRequests, SyncSnapshot, SyncWatchEvent, WatchGuard, version,

@@ -1,0 +1,59 @@
+//! Deletes the Syncs of a deleted set, where the set asks for it.
+//!
+//! In: the set as the API server has it, and the Syncs of its namespace. Out: the finalizer, which
+//! is there exactly while the Syncs are to be deleted with the set. Nothing is deleted while the
+//! set is suspended.
+
+use serde_json::Value;
+
+use super::super::Context;
+use crate::api::{DeletionPolicy, FINALIZER, SyncName, SyncSet};
+use crate::cluster::{ApiError, SyncSetRequests};
+use crate::sync_set::ExistingSync;
+
+/// Next step of a deletion.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum DeletionStep {
+    /// These Syncs are deleted, with uid and resourceVersion.
+    Delete(Vec<(String, String, String)>),
+    /// Syncs are still being deleted.
+    Await,
+    /// The finalizer is removed.
+    Finish,
+}
+
+/// Decides the next step of the deletion of a set.
+pub(super) fn next_step(set: &SyncSet, existing: &[ExistingSync]) -> DeletionStep {
+    if set.spec.on_delete != Some(DeletionPolicy::Delete) {
+        return DeletionStep::Finish;
+    }
+    let own: Vec<&ExistingSync> = existing.iter().filter(|live| live.is_removable()).collect();
+    let left: Vec<_> = own.iter().filter(|live| !live.is_deleting).collect();
+    match (own.is_empty(), left.is_empty() || set.spec.suspend) {
+        (true, _) => DeletionStep::Finish,
+        (false, true) => DeletionStep::Await,
+        (false, false) => {
+            let target = |live: &&&ExistingSync| (live.name.clone(), live.uid.clone(), live.version.clone());
+            DeletionStep::Delete(left.iter().map(target).collect())
+        }
+    }
+}
+
+/// Sets or removes the finalizer.
+pub(super) async fn keep_finalizer(
+    context: &Context,
+    name: &SyncName,
+    set: &Value,
+    is_wanted: bool,
+) -> Result<(), ApiError> {
+    let finalizers = set.pointer("/metadata/finalizers").and_then(Value::as_array);
+    let mut finalizers: Vec<String> =
+        finalizers.into_iter().flatten().filter_map(|one| Some(one.as_str()?.to_owned())).collect();
+    match (finalizers.iter().any(|one| one == FINALIZER), is_wanted) {
+        (true, true) | (false, false) => return Ok(()),
+        (false, true) => finalizers.push(FINALIZER.to_owned()),
+        (true, false) => finalizers.retain(|one| one != FINALIZER),
+    }
+    let version = set.pointer("/metadata/resourceVersion").and_then(Value::as_str).unwrap_or_default();
+    SyncSetRequests::new(&context.cluster).write_finalizers(name, version, &finalizers).await
+}

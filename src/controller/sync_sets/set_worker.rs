@@ -1,0 +1,335 @@
+//! The worker of one set.
+//!
+//! In: the set and the Syncs of its namespace, at each change, and the time of the next poll.
+//! Out: passes: the generators are asked where that is due, all Syncs are planned, the plan is
+//! executed, and the status is written. Every pass starts from what is there.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::sync::{Notify, watch};
+
+use super::super::Context;
+use super::super::schedule::Backoff;
+use super::child_writes::{AcceptedForms, WriteReport, remove, write_children};
+use super::set_answer::SetGenerators;
+use super::set_deletion::{DeletionStep, keep_finalizer, next_step};
+use super::set_sources::validated;
+use super::set_status::{SetFacts, SetState, list_names, report_set, tell};
+use super::NamespaceSyncs;
+use crate::api::{
+    APPROVE_ANNOTATION, DeletionPolicy, EventReason, HeldRemoval, REQUEST_ANNOTATION, Reason, SetCounts,
+    SyncName, SyncSet,
+};
+use crate::clock;
+use crate::cluster::{ApiError, Cluster};
+use crate::controller::reconcile::prepare::cluster_error;
+use crate::controller::{chance, spec};
+use crate::report::ReconcileError;
+use crate::sync_set::{
+    CompiledSet, ExistingSync, PlannedRemoval, RemovalPolicy, SetChildren, SetOwner, SetPlan, plan_children,
+};
+
+/// Changes of Syncs within this time are handled together.
+const SETTLE: Duration = Duration::from_millis(50);
+/// Longest wait until the watch reports what was written.
+const SEEN_WITHIN: Duration = Duration::from_secs(5);
+/// Pause between passes of a set that waits for a change.
+const IDLE: Duration = Duration::from_secs(3600);
+/// Maximum number of names in the status.
+const MAX_HELD: usize = 20;
+
+/// Serves a set until its task is aborted.
+pub(super) async fn run_set(
+    context: Arc<Context>,
+    name: SyncName,
+    mut snapshots: watch::Receiver<Arc<Value>>,
+) {
+    context.sync_sets.wait_until_listed().await;
+    let mut syncs = context.sync_sets.follow(&name.namespace);
+    let settings = context.settings();
+    let mut worker = SetWorker {
+        context,
+        name,
+        generators: SetGenerators::default(),
+        accepted: AcceptedForms::default(),
+        known_status: None,
+        inputs_changed: Arc::default(),
+        backoff: Backoff::new(settings.retry_base, settings.retry_cap),
+    };
+    let inputs_changed = worker.inputs_changed.clone();
+    loop {
+        let set = snapshots.borrow_and_update().clone();
+        let pause = worker.pass(&set, &mut syncs).await;
+        tokio::select! {
+            changed = snapshots.changed() => if changed.is_err() { return },
+            _ = syncs.changed() => tokio::time::sleep(SETTLE).await,
+            () = inputs_changed.notified() => worker.generators.close(),
+            () = tokio::time::sleep(pause) => {}
+        }
+    }
+}
+
+struct SetWorker {
+    context: Arc<Context>,
+    name: SyncName,
+    generators: SetGenerators,
+    accepted: AcceptedForms,
+    known_status: Option<Value>,
+    inputs_changed: Arc<Notify>,
+    backoff: Backoff,
+}
+
+/// Reason why a pass ended early.
+enum PassEnd {
+    /// A state that lasts until something changes.
+    Rest(SetState),
+    /// A failure that is tried again.
+    Failed(SetState),
+}
+
+impl From<ReconcileError> for PassEnd {
+    fn from(error: ReconcileError) -> Self {
+        let state = SetState::not_ready(error.cause.reason(), error.message);
+        match error.permanent {
+            true => Self::Rest(state),
+            false => Self::Failed(state),
+        }
+    }
+}
+
+impl From<ApiError> for PassEnd {
+    fn from(failure: ApiError) -> Self {
+        cluster_error(&failure).into()
+    }
+}
+
+impl SetWorker {
+    /// Serves the set once; returns the time until the next pass.
+    async fn pass(&mut self, set: &Value, syncs: &mut watch::Receiver<NamespaceSyncs>) -> Duration {
+        let found = self.attempt(set, syncs).await;
+        let next_poll = || self.generators.next_poll().map_or(IDLE, |next| next.saturating_duration_since(clock::now()));
+        let (facts, pause) = match found {
+            Ok(None) => return IDLE,
+            Ok(Some(facts)) => {
+                let pause = next_poll();
+                self.backoff.reset();
+                (facts, pause)
+            }
+            Err(end) => {
+                let (state, pause) = match end {
+                    PassEnd::Rest(state) => (state, next_poll()),
+                    PassEnd::Failed(state) => {
+                        let pause = self.backoff.failed(chance()).max(Duration::from_secs(1));
+                        (state, pause)
+                    }
+                };
+                let revisions = self.generators.revisions();
+                (SetFacts { state, counts: None, revisions, removal: None }, pause)
+            }
+        };
+        report_set(&self.context, &self.name, set, facts, &mut self.known_status).await;
+        pause
+    }
+
+    async fn attempt(
+        &mut self,
+        raw: &Value,
+        syncs: &mut watch::Receiver<NamespaceSyncs>,
+    ) -> Result<Option<SetFacts>, PassEnd> {
+        let rest = |reason: Reason, message: String| PassEnd::Rest(SetState::not_ready(reason_text(reason), message));
+        let set: SyncSet = serde_json::from_value(raw.clone())
+            .map_err(|_| rest(Reason::SpecInvalid, "this version of Moorline cannot read the spec".to_owned()))?;
+        let owner = SetOwner::of(raw);
+        let identity = validated(&self.context, &self.name, &set, None)?;
+        self.context
+            .may_act_as_itself(&self.name, &identity)
+            .map_err(|message| rest(Reason::ServiceAccountRequired, message))?;
+        let cluster = self.context.cluster_of(&self.name, &identity).await?.in_current_term();
+        if set.metadata.deletion_timestamp.is_some() {
+            return self.delete(raw, &set, (&cluster, &owner), syncs).await.map(|()| None);
+        }
+        let deletes = set.spec.on_delete == Some(DeletionPolicy::Delete);
+        keep_finalizer(&self.context, &self.name, raw, deletes).await?;
+        if set.spec.suspend {
+            return Err(rest(Reason::Suspended, "the SyncSet is suspended: no Sync is written".to_owned()));
+        }
+        let compiled = CompiledSet::compile(&set, raw)
+            .map_err(|errors| rest(Reason::SpecInvalid, errors.join("; ")))?;
+        let annotation = |key: &str| set.metadata.annotations.as_ref().and_then(|all| all.get(key)).cloned();
+        let who = (&cluster, &self.name);
+        let request = annotation(REQUEST_ANNOTATION);
+        let asked =
+            self.generators.refresh(&self.context, who, &set, &self.inputs_changed, request.as_deref()).await;
+        // The last complete answer of this spec stays in force; without one, nothing happens.
+        let Some(answer) = self.generators.answer() else {
+            return Err(asked.map_or_else(PassEnd::from, |()| rest(Reason::Progressing, String::new())));
+        };
+        let children = SetChildren::build(&compiled, &owner, &answer.parameters, |name, manifest| {
+            check_child(&self.context, &SyncName::new(&owner.namespace, name), manifest)
+        })
+        .map_err(|errors| rest(Reason::SpecInvalid, errors.join("; ")))?;
+        let policy = RemovalPolicy::of(set.spec.prune.as_ref(), annotation(APPROVE_ANNOTATION).as_deref());
+        let existing = existing(syncs, &owner);
+        let plan = plan_children(&children, &existing, &policy, |child, live| self.accepted.is_accepted(child, live));
+        let report = write_children(&cluster, &owner, &plan, &mut self.accepted).await;
+        self.tell_writes(raw, &report).await;
+        wait_until_seen(syncs, &owner, &report).await;
+        if let Some((child, failure)) = report.failures.first() {
+            return Err(of_write(child, failure));
+        }
+        let facts = self.facts(&children, &plan, &report, &self::existing(syncs, &owner), asked.err());
+        if !report.conflicts.is_empty() || !facts.state.is_ready && self.generators.next_poll().is_some() {
+            let pause = self.backoff.failed(chance()).max(Duration::from_secs(1));
+            if facts.state.reason != reason_text(Reason::PruneHeld) && facts.state.reason != reason_text(Reason::Progressing) {
+                self.generators.poll_in(pause);
+            }
+        }
+        Ok(Some(facts))
+    }
+
+    fn facts(
+        &self,
+        children: &SetChildren,
+        plan: &SetPlan,
+        report: &WriteReport,
+        existing: &[ExistingSync],
+        asked: Option<ReconcileError>,
+    ) -> SetFacts {
+        let number = |count: usize| i32::try_from(count).unwrap_or(i32::MAX);
+        let ready = existing.iter().filter(|live| live.is_own() && live.is_ready && !live.is_deleting);
+        let ready = ready.filter(|live| children.get(&live.name).is_some()).count();
+        let left = existing.iter().filter(|live| live.is_own() && children.get(&live.name).is_none()).count();
+        let removal = match &plan.removal {
+            PlannedRemoval::Hold { hash, syncs } => {
+                let syncs = syncs.iter().take(MAX_HELD).cloned().collect();
+                Some(HeldRemoval { hash: hash.clone(), syncs })
+            }
+            PlannedRemoval::Remove(_) | PlannedRemoval::Keep(_) => None,
+        };
+        let state = if let Some(error) = asked {
+            SetState::not_ready(error.cause.reason(), format!("{}; the Syncs stay as they are", error.message))
+        } else if !report.conflicts.is_empty() {
+            let message = format!(
+                "Syncs of these names exist that are not of this SyncSet, and are left alone: {}; rename or delete them, or change spec.name",
+                list_names(&report.conflicts)
+            );
+            SetState::not_ready(reason_text(Reason::ObjectsHeld), message)
+        } else if let Some(removal) = &removal {
+            let message = format!(
+                "the generators no longer give {} of the Syncs: {}; to delete them: kubectl annotate syncset {} -n {} --overwrite {APPROVE_ANNOTATION}={}",
+                left,
+                list_names(&removal.syncs),
+                self.name.name,
+                self.name.namespace,
+                removal.hash
+            );
+            SetState::not_ready(reason_text(Reason::PruneHeld), message)
+        } else if ready < children.len() {
+            let message = format!("{ready} of {} Syncs are ready", children.len());
+            SetState::not_ready(reason_text(Reason::Progressing), message)
+        } else {
+            SetState { is_ready: true, reason: reason_text(Reason::Applied), message: format!("{ready} Syncs are ready") }
+        };
+        let counts = SetCounts { desired: number(children.len()), ready: number(ready), held: number(left) };
+        SetFacts { state, counts: Some(counts), revisions: self.generators.revisions(), removal }
+    }
+
+    async fn tell_writes(&self, set: &Value, report: &WriteReport) {
+        let (created, changed, removed) = (&report.created, &report.changed, &report.removed);
+        if created.len() + changed.len() + removed.len() > 0 {
+            tracing::info!(
+                set = %self.name, created = created.len(), changed = changed.len(), removed = removed.len(),
+                "wrote Syncs"
+            );
+        }
+        if !removed.is_empty() {
+            let uid = set.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default();
+            let note = format!("deleted the Syncs {}", list_names(removed));
+            let reason = EventReason::Pruned.to_string();
+            tell(&self.context, &self.name, uid, ("Normal", &reason, &note)).await;
+        }
+    }
+
+    async fn delete(
+        &self,
+        raw: &Value,
+        set: &SyncSet,
+        (cluster, owner): (&Cluster, &SetOwner),
+        syncs: &mut watch::Receiver<NamespaceSyncs>,
+    ) -> Result<(), PassEnd> {
+        match next_step(set, &existing(syncs, owner)) {
+            DeletionStep::Finish => Ok(keep_finalizer(&self.context, &self.name, raw, false).await?),
+            DeletionStep::Await => Ok(()),
+            DeletionStep::Delete(gone) => {
+                let mut report = WriteReport::default();
+                remove(cluster, owner, &gone, &mut report).await;
+                self.tell_writes(raw, &report).await;
+                wait_until_seen(syncs, owner, &report).await;
+                match report.failures.first() {
+                    Some((child, failure)) => Err(of_write(child, failure)),
+                    None => Ok(()),
+                }
+            }
+        }
+    }
+}
+
+/// Returns the Syncs of the namespace of a set.
+fn existing(syncs: &mut watch::Receiver<NamespaceSyncs>, owner: &SetOwner) -> Vec<ExistingSync> {
+    syncs.borrow_and_update().values().map(|sync| ExistingSync::of(sync, owner)).collect()
+}
+
+/// Waits until the watch has reported what was written, so that nothing is written twice.
+async fn wait_until_seen(
+    syncs: &mut watch::Receiver<NamespaceSyncs>,
+    owner: &SetOwner,
+    report: &WriteReport,
+) {
+    let is_seen = |syncs: &NamespaceSyncs| {
+        report.stored.iter().all(|(name, form)| {
+            let live = syncs.get(&**name).map(|sync| ExistingSync::of(sync, owner));
+            match (live, form) {
+                (Some(live), Some(form)) => live.digest() == *form,
+                (Some(live), None) => live.is_deleting,
+                (None, form) => form.is_none(),
+            }
+        })
+    };
+    // Whatever happens later is seen by the next pass.
+    let _ = tokio::time::timeout(SEEN_WITHIN, syncs.wait_for(is_seen)).await;
+}
+
+/// Checks a Sync of a set as its own worker would.
+fn check_child(context: &Context, name: &SyncName, manifest: &Value) -> Result<(), String> {
+    let sync = spec::read(manifest.clone()).map_err(|refusal| refusal.to_string())?;
+    spec::check_fields(manifest, &sync.spec).map_err(|refusal| refusal.to_string())?;
+    let disk = context.installation.disk.as_deref();
+    let valid_spec =
+        spec::validate_within(name, &sync.spec, disk).map_err(|refusal| refusal.to_string())?;
+    context.may_act_as_itself(name, &valid_spec)
+}
+
+fn of_write(child: &str, failure: &ApiError) -> PassEnd {
+    // Its status was written meanwhile.
+    let error = cluster_error(failure);
+    let reason = match failure.code() {
+        Some(409) => reason_text(Reason::Progressing),
+        _ => error.cause.reason(),
+    };
+    PassEnd::Failed(SetState::not_ready(reason, format!("the Sync {child}: {}", error.message)))
+}
+
+/// Returns the text of a reason.
+fn reason_text(reason: Reason) -> &'static str {
+    match reason {
+        Reason::Applied => "Applied",
+        Reason::ObjectsHeld => "ObjectsHeld",
+        Reason::PruneHeld => "PruneHeld",
+        Reason::ServiceAccountRequired => "ServiceAccountRequired",
+        Reason::SpecInvalid => "SpecInvalid",
+        Reason::Suspended => "Suspended",
+        _ => "Progressing",
+    }
+}
