@@ -26,7 +26,9 @@ use crate::cluster::lease::{Leadership, LeaseClaim, Terms, WritePermit};
 use crate::cluster::{Cluster, Connection};
 use crate::controller::lease_terms::{End, through_terms};
 use crate::controller::spec::ValidatedSpec;
-use crate::controller::{Board, Context, ContextOptions, LeaseRecord, manager, notifications, standalone, sync_sets};
+use crate::controller::{
+    Board, Context, ContextOptions, LeaseRecord, manager, notifications, standalone, sync_sets,
+};
 use crate::helm::{Helm, IsolationLevel};
 use crate::journal::Journal;
 use crate::metrics::Metrics;

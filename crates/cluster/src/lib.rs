@@ -106,8 +106,8 @@ pub use kind_watch::KindWatchEvent;
 pub use kinds::{Kinds, ServedKind};
 pub use notary::Notary;
 pub use notifiers::NotifierRequests;
-pub use sync_sets::SyncSetRequests;
 pub use statuses::{StatusReads, WorkloadChildren};
+pub use sync_sets::SyncSetRequests;
 pub use syncs::{
     LatestSnapshot, LiveSync, SecretData, SyncRequests, SyncSnapshot, SyncWatchEvent, WatchGuard, version,
 };

@@ -136,13 +136,10 @@ impl<'a> SyncSetRequests<'a> {
                 false
             }
         };
-        let uri = format!(
-            "{}?fieldManager={}&fieldValidation=Strict&force={force}",
-            path(name),
-            query(manager)
-        );
-        let call = ApiRequest::new(RequestClass::Object, "patch", uri)
-            .content(APPLY, body.to_string().into_bytes());
+        let uri =
+            format!("{}?fieldManager={}&fieldValidation=Strict&force={force}", path(name), query(manager));
+        let call =
+            ApiRequest::new(RequestClass::Object, "patch", uri).content(APPLY, body.to_string().into_bytes());
         let id = sync_id(name)?;
         self.0.send(call, Target { id: &id, owner: None, kind: WriteKind::Apply }).await?.json()
     }

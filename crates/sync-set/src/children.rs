@@ -61,7 +61,9 @@ impl SetChildren {
             }
             let name = child.name.clone();
             if found.insert(name.clone(), child).is_some() {
-                errors.push(format!("two sets of parameters give the name {name}: spec.name must tell them apart"));
+                errors.push(format!(
+                    "two sets of parameters give the name {name}: spec.name must tell them apart"
+                ));
             }
         }
         // The same errors in the same order, whatever the order of the parameters.

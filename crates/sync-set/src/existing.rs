@@ -83,7 +83,8 @@ pub struct ExistingSync {
 impl ExistingSync {
     /// Reads a Sync for a set.
     pub fn of(sync: &Value, owner: &SetOwner) -> Self {
-        let text = |pointer: &str| sync.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let text =
+            |pointer: &str| sync.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
         let annotation = |key: &str| sync.pointer("/metadata/annotations")?.get(key)?.as_str();
         let name = text("/metadata/name");
         let mark = annotation(SYNC_SET_ANNOTATION).unwrap_or_default();

@@ -125,11 +125,7 @@ pub fn plan_children(
     SetPlan { steps: steps.collect(), removal: plan_removal(children, existing, policy) }
 }
 
-fn plan_removal(
-    children: &SetChildren,
-    existing: &[ExistingSync],
-    policy: &RemovalPolicy,
-) -> PlannedRemoval {
+fn plan_removal(children: &SetChildren, existing: &[ExistingSync], policy: &RemovalPolicy) -> PlannedRemoval {
     let own = || existing.iter().filter(|live| live.is_own() && !live.is_deleting);
     let is_left = |live: &&ExistingSync| children.get(&live.name).is_none();
     let is_free = |live: &&ExistingSync| live.is_removable();

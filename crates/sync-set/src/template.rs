@@ -6,7 +6,8 @@
 
 use moorline_api::{SyncSet, SyncSpec};
 use moorline_cel::{
-    CelValue, EvaluationError, Expression, ExpressionProblem, Kind, Language, StepBudget, Variable, evaluate, read,
+    CelValue, EvaluationError, Expression, ExpressionProblem, Kind, Language, StepBudget, Variable, evaluate,
+    read,
 };
 use serde_json::{Map, Value, json};
 
@@ -64,12 +65,9 @@ impl CompiledSet {
         let template = raw.pointer("/spec/template").cloned().unwrap_or_default();
         errors.extend(own_keys(&template));
         match suffix {
-            Some(suffix) if errors.is_empty() => Ok(Self {
-                name: set.metadata.name.clone().unwrap_or_default(),
-                suffix,
-                fields,
-                template,
-            }),
+            Some(suffix) if errors.is_empty() => {
+                Ok(Self { name: set.metadata.name.clone().unwrap_or_default(), suffix, fields, template })
+            }
             _ => Err(errors),
         }
     }
@@ -115,7 +113,8 @@ fn own_keys(template: &Value) -> Vec<String> {
     };
     let all = ["labels", "annotations"].into_iter().flat_map(keys);
     let ours = all.filter(|key| key.contains(": moorline.dev/"));
-    ours.map(|key| format!("spec.template.metadata.{key} is written by people and by Moorline only")).collect()
+    ours.map(|key| format!("spec.template.metadata.{key} is written by people and by Moorline only"))
+        .collect()
 }
 
 fn compile(field: &str, text: &str) -> Result<Expression, String> {
@@ -155,7 +154,9 @@ fn to_json(value: CelValue<'_>) -> Result<Value, String> {
         CelValue::Text(text) => Ok(Value::String(text.into_owned())),
         CelValue::JsonList(items, _) => Ok(Value::Array(items.to_vec())),
         CelValue::JsonMap(map, _) => Ok(Value::Object(map.clone())),
-        CelValue::List(items) => items.iter().cloned().map(to_json).collect::<Result<_, _>>().map(Value::Array),
+        CelValue::List(items) => {
+            items.iter().cloned().map(to_json).collect::<Result<_, _>>().map(Value::Array)
+        }
         _ => Err("write an expression whose value is a text, a number, a boolean or a list".to_owned()),
     }
 }

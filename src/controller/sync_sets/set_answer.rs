@@ -25,6 +25,8 @@ const INTERVAL: Duration = Duration::from_secs(60);
 /// Complete parameters, and where they come from.
 pub(super) struct SetAnswer {
     pub(super) parameters: ParameterSets,
+    /// Counts the answers of a worker.
+    pub(super) number: u64,
     revisions: Vec<Revision>,
 }
 
@@ -35,6 +37,9 @@ pub(super) struct SetGenerators {
     generation: Option<i64>,
     sources: Vec<SetSource>,
     answer: Option<SetAnswer>,
+    answers: u64,
+    /// Why the last answer is missing.
+    failure: Option<ReconcileError>,
     next_poll: Option<Instant>,
     /// The last request for a poll.
     request: Option<String>,
@@ -51,9 +56,11 @@ impl SetGenerators {
         self.next_poll
     }
 
-    /// Polls sooner: after a failure.
-    pub(super) fn poll_in(&mut self, pause: Duration) {
-        self.next_poll = Some(clock::now() + pause);
+    /// Asks again after this time, where there is no answer yet.
+    pub(super) fn retry_in(&mut self, pause: Duration) {
+        if self.answer.is_none() {
+            self.next_poll = Some(clock::now() + pause);
+        }
     }
 
     /// Reads the Secrets again.
@@ -84,7 +91,7 @@ impl SetGenerators {
         let generation = set.metadata.generation;
         if self.generation != generation || self.generation.is_none() {
             // Another spec: what is known of the last one says nothing about it.
-            *self = Self { request: self.request.take(), ..Self::default() };
+            *self = Self { request: self.request.take(), answers: self.answers, ..Self::default() };
             let new = |generator| SetSource::new(context, name, set, generator);
             self.sources = git_generators(&set.spec).into_iter().map(new).collect::<Result<_, _>>()?;
             self.generation = generation;
@@ -92,12 +99,13 @@ impl SetGenerators {
         let is_asked = self.request.as_deref() != request;
         self.request = request.map(str::to_owned);
         let is_due = self.next_poll.is_some_and(|next| next <= clock::now());
-        if self.answer.is_some() && !is_due && !is_asked {
-            return Ok(());
+        let is_first = self.answer.is_none() && self.failure.is_none();
+        if is_first || is_due || is_asked {
+            let interval = set.spec.interval.as_ref().and_then(|interval| interval.duration());
+            self.next_poll = (!self.sources.is_empty()).then(|| clock::now() + interval.unwrap_or(INTERVAL));
+            self.failure = self.ask(context, (cluster, name), set, inputs_changed).await.err();
         }
-        let interval = set.spec.interval.as_ref().and_then(|interval| interval.duration());
-        self.next_poll = (!self.sources.is_empty()).then(|| clock::now() + interval.unwrap_or(INTERVAL));
-        self.ask(context, (cluster, name), set, inputs_changed).await
+        self.failure.clone().map_or(Ok(()), Err)
     }
 
     async fn ask(
@@ -125,7 +133,8 @@ impl SetGenerators {
             problems: Vec::new(),
             permanent: true,
         })?;
-        self.answer = Some(SetAnswer { parameters, revisions });
+        self.answers += 1;
+        self.answer = Some(SetAnswer { parameters, number: self.answers, revisions });
         Ok(())
     }
 }

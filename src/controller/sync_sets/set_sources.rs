@@ -129,7 +129,8 @@ pub(super) fn validated(
     generator: Option<&GitGenerator>,
 ) -> Result<ValidatedSpec, ReconcileError> {
     let url = generator.map_or(NO_REPOSITORY, |generator| &generator.url);
-    let mut spec = json!({"source": {"git": {"url": url}}, "serviceAccountName": set.spec.service_account_name});
+    let mut spec =
+        json!({"source": {"git": {"url": url}}, "serviceAccountName": set.spec.service_account_name});
     if let Some(generator) = generator {
         spec["source"]["git"]["ref"] = json!(generator.reference);
         spec["source"]["git"]["secretRef"] = json!(generator.secret_ref);

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::super::Context;
 use super::super::status::events::event;
-use crate::api::{HeldRemoval, SetCounts, SetRevision, SyncName};
+use crate::api::{HeldRemoval, Reason, SetCounts, SetRevision, SyncName};
 use crate::cluster::SyncSetRequests;
 
 /// Maximum number of names in a text.
@@ -20,14 +20,14 @@ const MAX_MESSAGE: usize = 2_000;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SetState {
     pub(super) is_ready: bool,
-    pub(super) reason: &'static str,
+    pub(super) reason: Box<str>,
     pub(super) message: String,
 }
 
 impl SetState {
     /// A state that is not ready.
-    pub(super) fn not_ready(reason: &'static str, message: impl Into<String>) -> Self {
-        Self { is_ready: false, reason, message: message.into() }
+    pub(super) fn not_ready(reason: impl ToString, message: impl Into<String>) -> Self {
+        Self { is_ready: false, reason: reason.to_string().into(), message: message.into() }
     }
 }
 
@@ -38,6 +38,8 @@ pub(super) struct SetFacts {
     pub(super) counts: Option<SetCounts>,
     pub(super) revisions: Vec<SetRevision>,
     pub(super) removal: Option<HeldRemoval>,
+    /// True if Syncs of others have names of the set.
+    pub(super) has_conflicts: bool,
 }
 
 /// Writes the status of a set unless it has it already; `set` is its newest snapshot and `known`
@@ -62,9 +64,9 @@ pub(super) async fn report_set(
                 let condition = status.pointer("/conditions/0");
                 condition.map(|it| (it["status"].clone(), it["reason"].clone()))
             };
-            if was(&before) != was(&status) && facts.state.reason != "Progressing" {
+            if was(&before) != was(&status) && *facts.state.reason != *Reason::Progressing.to_string() {
                 let type_ = if facts.state.is_ready { "Normal" } else { "Warning" };
-                tell(context, name, uid, (type_, facts.state.reason, &facts.state.message)).await;
+                tell(context, name, uid, (type_, &facts.state.reason, &facts.state.message)).await;
             }
             *known = Some(status);
         }
@@ -77,7 +79,8 @@ fn next_status(before: &Value, set: &Value, facts: &SetFacts) -> Value {
     let message: String = facts.state.message.chars().take(MAX_MESSAGE).collect();
     let status = if facts.state.is_ready { "True" } else { "False" };
     let last = before.pointer("/conditions/0");
-    let since = last.filter(|last| last["status"] == status).and_then(|last| last["lastTransitionTime"].as_str());
+    let since =
+        last.filter(|last| last["status"] == status).and_then(|last| last["lastTransitionTime"].as_str());
     let since = since.map_or_else(now, str::to_owned);
     let counts = facts.counts.map_or_else(|| before.get("children").cloned(), |counts| Some(json!(counts)));
     let mut next = json!({

@@ -12,31 +12,32 @@ use tokio::sync::{Notify, watch};
 
 use super::super::Context;
 use super::super::schedule::Backoff;
+use super::NamespaceSyncs;
 use super::child_writes::{AcceptedForms, WriteReport, remove, write_children};
 use super::set_answer::SetGenerators;
 use super::set_deletion::{DeletionStep, keep_finalizer, next_step};
 use super::set_sources::validated;
 use super::set_status::{SetFacts, SetState, list_names, report_set, tell};
-use super::NamespaceSyncs;
 use crate::api::{
-    APPROVE_ANNOTATION, DeletionPolicy, EventReason, HeldRemoval, REQUEST_ANNOTATION, Reason, SetCounts,
-    SyncName, SyncSet,
+    APPROVE_ANNOTATION, EventReason, HeldRemoval, REQUEST_ANNOTATION, Reason, SetCounts, SyncName, SyncSet,
 };
 use crate::clock;
 use crate::cluster::{ApiError, Cluster};
 use crate::controller::reconcile::prepare::cluster_error;
 use crate::controller::{chance, spec};
-use crate::report::ReconcileError;
+use crate::report::{ErrorCause, ReconcileError};
 use crate::sync_set::{
     CompiledSet, ExistingSync, PlannedRemoval, RemovalPolicy, SetChildren, SetOwner, SetPlan, plan_children,
 };
 
 /// Changes of Syncs within this time are handled together.
-const SETTLE: Duration = Duration::from_millis(50);
+const SETTLE: Duration = Duration::from_millis(250);
 /// Longest wait until the watch reports what was written.
 const SEEN_WITHIN: Duration = Duration::from_secs(5);
 /// Pause between passes of a set that waits for a change.
 const IDLE: Duration = Duration::from_secs(3600);
+/// Shortest pause after a failure.
+const FIRST_RETRY: Duration = Duration::from_secs(1);
 /// Maximum number of names in the status.
 const MAX_HELD: usize = 20;
 
@@ -54,6 +55,7 @@ pub(super) async fn run_set(
         name,
         generators: SetGenerators::default(),
         accepted: AcceptedForms::default(),
+        children: None,
         known_status: None,
         inputs_changed: Arc::default(),
         backoff: Backoff::new(settings.retry_base, settings.retry_cap),
@@ -76,6 +78,8 @@ struct SetWorker {
     name: SyncName,
     generators: SetGenerators,
     accepted: AcceptedForms,
+    /// The Syncs of a generation and an answer.
+    children: Option<((Option<i64>, u64), Arc<SetChildren>)>,
     known_status: Option<Value>,
     inputs_changed: Arc<Notify>,
     backoff: Backoff,
@@ -109,28 +113,35 @@ impl SetWorker {
     /// Serves the set once; returns the time until the next pass.
     async fn pass(&mut self, set: &Value, syncs: &mut watch::Receiver<NamespaceSyncs>) -> Duration {
         let found = self.attempt(set, syncs).await;
-        let next_poll = || self.generators.next_poll().map_or(IDLE, |next| next.saturating_duration_since(clock::now()));
+        let next_poll = self.generators.next_poll();
+        let next_poll = next_poll.map_or(IDLE, |next| next.saturating_duration_since(clock::now()));
         let (facts, pause) = match found {
             Ok(None) => return IDLE,
+            // Another daemon may serve the Sync that has the name: no watch reports its end.
+            Ok(Some(facts)) if facts.has_conflicts => (facts, next_poll.min(self.retry_pause())),
             Ok(Some(facts)) => {
-                let pause = next_poll();
                 self.backoff.reset();
-                (facts, pause)
+                (facts, next_poll)
             }
-            Err(end) => {
-                let (state, pause) = match end {
-                    PassEnd::Rest(state) => (state, next_poll()),
-                    PassEnd::Failed(state) => {
-                        let pause = self.backoff.failed(chance()).max(Duration::from_secs(1));
-                        (state, pause)
-                    }
-                };
-                let revisions = self.generators.revisions();
-                (SetFacts { state, counts: None, revisions, removal: None }, pause)
+            Err(PassEnd::Rest(state)) => (self.unchanged(state), next_poll),
+            Err(PassEnd::Failed(state)) => {
+                let pause = self.retry_pause();
+                self.generators.retry_in(pause);
+                (self.unchanged(state), pause)
             }
         };
         report_set(&self.context, &self.name, set, facts, &mut self.known_status).await;
         pause
+    }
+
+    fn retry_pause(&mut self) -> Duration {
+        self.backoff.failed(chance()).max(FIRST_RETRY)
+    }
+
+    /// Returns the facts of a pass that has planned nothing.
+    fn unchanged(&self, state: SetState) -> SetFacts {
+        let revisions = self.generators.revisions();
+        SetFacts { state, counts: None, revisions, removal: None, has_conflicts: false }
     }
 
     async fn attempt(
@@ -138,9 +149,15 @@ impl SetWorker {
         raw: &Value,
         syncs: &mut watch::Receiver<NamespaceSyncs>,
     ) -> Result<Option<SetFacts>, PassEnd> {
-        let rest = |reason: Reason, message: String| PassEnd::Rest(SetState::not_ready(reason_text(reason), message));
-        let set: SyncSet = serde_json::from_value(raw.clone())
-            .map_err(|_| rest(Reason::SpecInvalid, "this version of Moorline cannot read the spec".to_owned()))?;
+        let rest = |reason: Reason, message: String| PassEnd::Rest(SetState::not_ready(reason, message));
+        let deletes = raw.pointer("/spec/onDelete").and_then(Value::as_str) == Some("Delete");
+        if raw.pointer("/metadata/deletionTimestamp").is_some() && !deletes {
+            keep_finalizer(&self.context, &self.name, raw, false).await?;
+            return Ok(None);
+        }
+        let set: SyncSet = serde_json::from_value(raw.clone()).map_err(|_| {
+            rest(Reason::SpecInvalid, "this version of Moorline cannot read the spec".to_owned())
+        })?;
         let owner = SetOwner::of(raw);
         let identity = validated(&self.context, &self.name, &set, None)?;
         self.context
@@ -150,13 +167,10 @@ impl SetWorker {
         if set.metadata.deletion_timestamp.is_some() {
             return self.delete(raw, &set, (&cluster, &owner), syncs).await.map(|()| None);
         }
-        let deletes = set.spec.on_delete == Some(DeletionPolicy::Delete);
         keep_finalizer(&self.context, &self.name, raw, deletes).await?;
         if set.spec.suspend {
             return Err(rest(Reason::Suspended, "the SyncSet is suspended: no Sync is written".to_owned()));
         }
-        let compiled = CompiledSet::compile(&set, raw)
-            .map_err(|errors| rest(Reason::SpecInvalid, errors.join("; ")))?;
         let annotation = |key: &str| set.metadata.annotations.as_ref().and_then(|all| all.get(key)).cloned();
         let who = (&cluster, &self.name);
         let request = annotation(REQUEST_ANNOTATION);
@@ -166,13 +180,25 @@ impl SetWorker {
         let Some(answer) = self.generators.answer() else {
             return Err(asked.map_or_else(PassEnd::from, |()| rest(Reason::Progressing, String::new())));
         };
-        let children = SetChildren::build(&compiled, &owner, &answer.parameters, |name, manifest| {
-            check_child(&self.context, &SyncName::new(&owner.namespace, name), manifest)
-        })
-        .map_err(|errors| rest(Reason::SpecInvalid, errors.join("; ")))?;
+        let key = (set.metadata.generation, answer.number);
+        let children = match self.children.take().filter(|(known, _)| *known == key) {
+            Some((_, known)) => known,
+            None => {
+                let check = |name: &str, manifest: &Value| {
+                    check_child(&self.context, &SyncName::new(&owner.namespace, name), manifest)
+                };
+                let compiled = CompiledSet::compile(&set, raw)
+                    .map_err(|errors| rest(Reason::SpecInvalid, errors.join("; ")))?;
+                let built = SetChildren::build(&compiled, &owner, &answer.parameters, check);
+                Arc::new(built.map_err(|errors| rest(Reason::SpecInvalid, errors.join("; ")))?)
+            }
+        };
+        self.children = Some((key, children.clone()));
         let policy = RemovalPolicy::of(set.spec.prune.as_ref(), annotation(APPROVE_ANNOTATION).as_deref());
         let existing = existing(syncs, &owner);
-        let plan = plan_children(&children, &existing, &policy, |child, live| self.accepted.is_accepted(child, live));
+        let plan = plan_children(&children, &existing, &policy, |child, live| {
+            self.accepted.is_accepted(child, live)
+        });
         let report = write_children(&cluster, &owner, &plan, &mut self.accepted).await;
         self.tell_writes(raw, &report).await;
         wait_until_seen(syncs, &owner, &report).await;
@@ -180,12 +206,6 @@ impl SetWorker {
             return Err(of_write(child, failure));
         }
         let facts = self.facts(&children, &plan, &report, &self::existing(syncs, &owner), asked.err());
-        if !report.conflicts.is_empty() || !facts.state.is_ready && self.generators.next_poll().is_some() {
-            let pause = self.backoff.failed(chance()).max(Duration::from_secs(1));
-            if facts.state.reason != reason_text(Reason::PruneHeld) && facts.state.reason != reason_text(Reason::Progressing) {
-                self.generators.poll_in(pause);
-            }
-        }
         Ok(Some(facts))
     }
 
@@ -209,13 +229,16 @@ impl SetWorker {
             PlannedRemoval::Remove(_) | PlannedRemoval::Keep(_) => None,
         };
         let state = if let Some(error) = asked {
-            SetState::not_ready(error.cause.reason(), format!("{}; the Syncs stay as they are", error.message))
+            SetState::not_ready(
+                error.cause.reason(),
+                format!("{}; the Syncs stay as they are", error.message),
+            )
         } else if !report.conflicts.is_empty() {
             let message = format!(
                 "Syncs of these names exist that are not of this SyncSet, and are left alone: {}; rename or delete them, or change spec.name",
                 list_names(&report.conflicts)
             );
-            SetState::not_ready(reason_text(Reason::ObjectsHeld), message)
+            SetState::not_ready(Reason::ObjectsHeld, message)
         } else if let Some(removal) = &removal {
             let message = format!(
                 "the generators no longer give {} of the Syncs: {}; to delete them: kubectl annotate syncset {} -n {} --overwrite {APPROVE_ANNOTATION}={}",
@@ -225,15 +248,22 @@ impl SetWorker {
                 self.name.namespace,
                 removal.hash
             );
-            SetState::not_ready(reason_text(Reason::PruneHeld), message)
+            SetState::not_ready(Reason::PruneHeld, message)
         } else if ready < children.len() {
             let message = format!("{ready} of {} Syncs are ready", children.len());
-            SetState::not_ready(reason_text(Reason::Progressing), message)
+            SetState::not_ready(Reason::Progressing, message)
         } else {
-            SetState { is_ready: true, reason: reason_text(Reason::Applied), message: format!("{ready} Syncs are ready") }
+            let (reason, message) = (Reason::Applied.to_string().into(), format!("{ready} Syncs are ready"));
+            SetState { is_ready: true, reason, message }
         };
         let counts = SetCounts { desired: number(children.len()), ready: number(ready), held: number(left) };
-        SetFacts { state, counts: Some(counts), revisions: self.generators.revisions(), removal }
+        SetFacts {
+            state,
+            counts: Some(counts),
+            revisions: self.generators.revisions(),
+            removal,
+            has_conflicts: !report.conflicts.is_empty(),
+        }
     }
 
     async fn tell_writes(&self, set: &Value, report: &WriteReport) {
@@ -306,30 +336,16 @@ fn check_child(context: &Context, name: &SyncName, manifest: &Value) -> Result<(
     let sync = spec::read(manifest.clone()).map_err(|refusal| refusal.to_string())?;
     spec::check_fields(manifest, &sync.spec).map_err(|refusal| refusal.to_string())?;
     let disk = context.installation.disk.as_deref();
-    let valid_spec =
-        spec::validate_within(name, &sync.spec, disk).map_err(|refusal| refusal.to_string())?;
+    let valid_spec = spec::validate_within(name, &sync.spec, disk).map_err(|refusal| refusal.to_string())?;
     context.may_act_as_itself(name, &valid_spec)
 }
 
 fn of_write(child: &str, failure: &ApiError) -> PassEnd {
     // Its status was written meanwhile.
     let error = cluster_error(failure);
-    let reason = match failure.code() {
-        Some(409) => reason_text(Reason::Progressing),
-        _ => error.cause.reason(),
+    let reason = match failure.code() == Some(409) {
+        true => ErrorCause::Progressing,
+        false => error.cause,
     };
-    PassEnd::Failed(SetState::not_ready(reason, format!("the Sync {child}: {}", error.message)))
-}
-
-/// Returns the text of a reason.
-fn reason_text(reason: Reason) -> &'static str {
-    match reason {
-        Reason::Applied => "Applied",
-        Reason::ObjectsHeld => "ObjectsHeld",
-        Reason::PruneHeld => "PruneHeld",
-        Reason::ServiceAccountRequired => "ServiceAccountRequired",
-        Reason::SpecInvalid => "SpecInvalid",
-        Reason::Suspended => "Suspended",
-        _ => "Progressing",
-    }
+    PassEnd::Failed(SetState::not_ready(reason.reason(), format!("the Sync {child}: {}", error.message)))
 }
