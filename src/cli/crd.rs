@@ -1,4 +1,4 @@
-//! `moorline crd`: the CustomResourceDefinitions of `Sync` and `Notifier`.
+//! `moorline crd`: the CustomResourceDefinitions of `Sync`, `Notifier` and `SyncSet`.
 
 use clap::{Args, ValueEnum};
 
@@ -6,7 +6,7 @@ use super::Streams;
 use super::exit::Exit;
 use crate::{api, yaml};
 
-/// Print the CustomResourceDefinitions of Sync and Notifier
+/// Print the CustomResourceDefinitions of Sync, Notifier and SyncSet
 ///
 /// They match this binary; config/crd/ in the repository has the same.
 #[derive(Debug, Args)]
@@ -26,6 +26,9 @@ enum DefinedKind {
     Syncs,
     /// That of Notifier
     Notifiers,
+    /// That of SyncSet
+    #[value(name = "syncsets")]
+    SyncSets,
 }
 
 pub(super) fn run(CrdArgs { kind }: &CrdArgs, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
@@ -33,6 +36,7 @@ pub(super) fn run(CrdArgs { kind }: &CrdArgs, streams: &mut Streams<'_>) -> anyh
         None => api::definitions()?.to_vec(),
         Some(DefinedKind::Syncs) => vec![api::definition()?],
         Some(DefinedKind::Notifiers) => vec![api::notifier_definition()?],
+        Some(DefinedKind::SyncSets) => vec![api::sync_set_definition()?],
     };
     let texts: Vec<String> = definitions.iter().map(yaml::write).collect();
     streams.data.write_all(texts.join("---\n").as_bytes())?;

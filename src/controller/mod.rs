@@ -13,6 +13,7 @@ pub mod console;
 pub mod deletion;
 pub mod inspect;
 pub mod inspect_pull_request;
+pub mod inspect_sync_set;
 pub mod key_manager;
 pub mod lease_terms;
 mod live_objects;

@@ -175,8 +175,14 @@ pub struct GitGenerator {
         validation = Rule::new(r"self.matches(r'^(https?|ssh)://') || self.matches(r'^[A-Za-z0-9_][A-Za-z0-9._-]*@[A-Za-z0-9][A-Za-z0-9._-]*:([^/]|/[^/])')")
             .message("write https://host/path, ssh://user@host/path or user@host:path; other URLs and local paths are not supported")
             .reason(Reason::FieldValueForbidden),
-        validation = Rule::new(r"!self.matches(r'^https?://[^/]*@') && !self.matches(r'[?#\s]')")
+        validation = Rule::new(r"!self.matches(r'^https?://[^/]*@') && !self.matches(r'^ssh://[^/]*:[^/]*@') && !self.matches(r'[?#\s]')")
             .message("leave user, password, spaces, query and fragment out of the URL; put a login into a Secret and name it in secretRef")
+            .reason(Reason::FieldValueForbidden),
+        validation = Rule::new(r"!self.contains('://') || self.matches(r'^[a-z]+://[^/]+/[^/]')")
+            .message("write the path of a repository behind the host, such as https://host/group/repository.git")
+            .reason(Reason::FieldValueForbidden),
+        validation = Rule::new(r"!self.matches(r'[/:][.][.](/|$)') && !self.matches(r'(?i)%(2e|2f|5c|25)|[\\]')")
+            .message("write the path of the repository without .. in it, and without codes for dots, slashes and percent signs")
             .reason(Reason::FieldValueForbidden)
     )]
     pub url: String,

@@ -9,7 +9,7 @@
 mod child_writes;
 mod set_answer;
 mod set_deletion;
-mod set_sources;
+pub(in crate::controller) mod set_sources;
 mod set_status;
 mod set_watch;
 mod set_worker;

@@ -55,5 +55,7 @@ pub(super) async fn keep_finalizer(
         (true, false) => finalizers.retain(|one| one != FINALIZER),
     }
     let version = set.pointer("/metadata/resourceVersion").and_then(Value::as_str).unwrap_or_default();
-    SyncSetRequests::new(&context.cluster).write_finalizers(name, version, &finalizers).await
+    let written = SyncSetRequests::new(&context.cluster).write_finalizers(name, version, &finalizers).await;
+    // After a conflict the newer version of the set is on its way already.
+    written.or_else(|failure| if failure.code() == Some(409) { Ok(()) } else { Err(failure) })
 }

@@ -4,6 +4,7 @@
 //! Out: a revision of each repository, and the files of all of them. A repository has the rules of
 //! that of a Sync: allowed hosts, and the right to send the Secret.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -19,7 +20,7 @@ use crate::controller::reconcile::prepare::source_error;
 use crate::controller::spec::identity::login_owner;
 use crate::controller::spec::{ValidatedSpec, validate_within};
 use crate::report::{ErrorCause, ReconcileError};
-use crate::source::{Credentials, FileSelection, ReadLimits, Repository, Revision};
+use crate::source::{Credentials, FileSelection, ObjectIds, ReadLimits, Repository, Revision};
 use crate::sync_set::{read_folders, select_files};
 use crate::tree::FileTree;
 
@@ -44,7 +45,7 @@ impl SetSource {
         set: &SyncSet,
         generator: &GitGenerator,
     ) -> Result<Self, ReconcileError> {
-        let valid_spec = validated(context, name, set, Some(generator))?;
+        let valid_spec = validated(context.installation.disk.as_deref(), name, set, Some(generator))?;
         let generator = generator.clone();
         Ok(Self { generator, valid_spec, secret: None, permission: None, repository: None })
     }
@@ -105,15 +106,25 @@ impl SetSource {
     /// Reads the files of a revision that the generator selects.
     pub(super) async fn read(&self, revision: &Revision, by: Instant) -> Result<FileTree, ReconcileError> {
         let Some(repository) = &self.repository else { return Err(closed()) };
-        let folders = read_folders(&self.generator);
-        let folders: Vec<&str> = folders.iter().map(String::as_str).collect();
-        let generator = self.generator.clone();
-        let choose = move |tree: &FileTree| FileSelection::Only(select_files(&generator, tree));
-        let within = ReadLimits { choose: Arc::new(choose), ..ReadLimits::default() };
-        let read = repository.read_changed(revision, (&folders, &[]), &Default::default(), &within, by).await;
-        let snapshot = read.map_err(source_error)?.snapshot.ok_or_else(closed)?;
-        Ok(snapshot.files)
+        read_selected(repository, &self.generator, revision, by).await
     }
+}
+
+/// Reads the files of a revision that a generator selects.
+pub(in crate::controller) async fn read_selected(
+    repository: &Repository,
+    generator: &GitGenerator,
+    revision: &Revision,
+    by: Instant,
+) -> Result<FileTree, ReconcileError> {
+    let folders = read_folders(generator);
+    let folders: Vec<&str> = folders.iter().map(String::as_str).collect();
+    let generator = generator.clone();
+    let choose = move |tree: &FileTree| FileSelection::Only(select_files(&generator, tree));
+    let within = ReadLimits { choose: Arc::new(choose), ..ReadLimits::default() };
+    let earlier = ObjectIds::default();
+    let read = repository.read_changed(revision, (&folders, &[]), &earlier, &within, by).await;
+    Ok(read.map_err(source_error)?.snapshot.ok_or_else(closed)?.files)
 }
 
 fn closed() -> ReconcileError {
@@ -122,8 +133,8 @@ fn closed() -> ReconcileError {
 }
 
 /// Returns a valid spec of a Sync with the source of a generator, and the identity of the set.
-pub(super) fn validated(
-    context: &Context,
+pub(in crate::controller) fn validated(
+    disk: Option<&Path>,
     name: &SyncName,
     set: &SyncSet,
     generator: Option<&GitGenerator>,
@@ -143,7 +154,7 @@ pub(super) fn validated(
     };
     let spec: SyncSpec = serde_json::from_value(spec)
         .map_err(|_| refuse("a Git generator of spec.generators cannot be read".to_owned()))?;
-    validate_within(name, &spec, context.installation.disk.as_deref()).map_err(|refusal| {
+    validate_within(name, &spec, disk).map_err(|refusal| {
         let place = refusal.field.replace("spec.source.git.", "spec.generators: git.");
         refuse(format!("{place}: {}", refusal.message))
     })

@@ -59,6 +59,7 @@ pub(super) async fn run_set(
         known_status: None,
         inputs_changed: Arc::default(),
         backoff: Backoff::new(settings.retry_base, settings.retry_cap),
+        is_current: false,
     };
     let inputs_changed = worker.inputs_changed.clone();
     loop {
@@ -83,6 +84,8 @@ struct SetWorker {
     known_status: Option<Value>,
     inputs_changed: Arc<Notify>,
     backoff: Backoff,
+    /// True once the generators were asked in this pass, or needed not to be.
+    is_current: bool,
 }
 
 /// Reason why a pass ended early.
@@ -112,9 +115,12 @@ impl From<ApiError> for PassEnd {
 impl SetWorker {
     /// Serves the set once; returns the time until the next pass.
     async fn pass(&mut self, set: &Value, syncs: &mut watch::Receiver<NamespaceSyncs>) -> Duration {
+        self.is_current = false;
         let found = self.attempt(set, syncs).await;
-        let next_poll = self.generators.next_poll();
-        let next_poll = next_poll.map_or(IDLE, |next| next.saturating_duration_since(clock::now()));
+        // What ended before the generators were asked waits for a change of the set.
+        let next_poll = self.generators.next_poll().filter(|_| self.is_current);
+        let next_poll =
+            next_poll.map_or(IDLE, |next| next.saturating_duration_since(clock::now()).max(SETTLE));
         let (facts, pause) = match found {
             Ok(None) => return IDLE,
             // Another daemon may serve the Sync that has the name: no watch reports its end.
@@ -159,7 +165,7 @@ impl SetWorker {
             rest(Reason::SpecInvalid, "this version of Moorline cannot read the spec".to_owned())
         })?;
         let owner = SetOwner::of(raw);
-        let identity = validated(&self.context, &self.name, &set, None)?;
+        let identity = validated(self.context.installation.disk.as_deref(), &self.name, &set, None)?;
         self.context
             .may_act_as_itself(&self.name, &identity)
             .map_err(|message| rest(Reason::ServiceAccountRequired, message))?;
@@ -176,6 +182,7 @@ impl SetWorker {
         let request = annotation(REQUEST_ANNOTATION);
         let asked =
             self.generators.refresh(&self.context, who, &set, &self.inputs_changed, request.as_deref()).await;
+        self.is_current = true;
         // The last complete answer of this spec stays in force; without one, nothing happens.
         let Some(answer) = self.generators.answer() else {
             return Err(asked.map_or_else(PassEnd::from, |()| rest(Reason::Progressing, String::new())));

@@ -201,7 +201,10 @@ fn the_definition_is_changed_by_its_name_or_not_at_all() {
         };
         rules.flatten().filter(is_patched).map(|mut rule| rule["resourceNames"].take()).collect()
     };
-    assert_eq!(patched(&[]), [json!(["syncs.moorline.dev", "notifiers.moorline.dev"])]);
+    assert_eq!(
+        patched(&[]),
+        [json!(["syncs.moorline.dev", "notifiers.moorline.dev", "syncsets.moorline.dev"])]
+    );
     assert!(patched(&["--set", "rbac.updateDefinition=false"]).is_empty());
 }
 
@@ -333,7 +336,7 @@ fn kustomize_builds_what_is_in_config() {
 
 #[test]
 fn the_definition_in_the_chart_is_the_printed_one() {
-    for kind in ["syncs", "notifiers"] {
+    for kind in ["syncs", "notifiers", "syncsets"] {
         let printed = Command::new(env!("CARGO_BIN_EXE_moorline")).args(["crd", kind]).output();
         let printed = String::from_utf8(printed.expect("the binary runs").stdout).expect("YAML is text");
         let file = format!("charts/moorline/crds/moorline.dev_{kind}.yaml");
