@@ -1,5 +1,5 @@
-//! The CustomResourceDefinitions of `Sync`, `Notifier` and `SyncSet`, as `moorline crd` prints them,
-//! `config/crd/` holds them and the tests install them.
+//! The CustomResourceDefinitions of `Sync`, `Notifier` and `SyncSet`, as `moorline crd` prints
+//! them, `config/crd/` holds them and the tests install them.
 //!
 //! In: the types of `sync.rs`, `status.rs`, `notifier.rs` and `sync_set.rs`.
 //! Out: the definitions as JSON. The derive macros generate it; this file removes what the API
@@ -25,12 +25,7 @@ pub fn notifier_definition() -> Result<Value, serde_json::Error> {
 
 /// Returns the CustomResourceDefinition of SyncSet as JSON.
 pub fn sync_set_definition() -> Result<Value, serde_json::Error> {
-    let mut definition = completed(serde_json::to_value(SyncSet::crd())?)?;
-    // A Sync gets the defaults; the template stays as it is written.
-    if let Some(template) = definition.pointer_mut(&format!("{SCHEMA}/properties/spec")) {
-        each(template, &mut |schema| drop(schema.remove("default")));
-    }
-    Ok(definition)
+    completed(serde_json::to_value(SyncSet::crd())?)
 }
 
 /// Returns all CustomResourceDefinitions as JSON, that of Sync first.

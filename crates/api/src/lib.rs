@@ -195,8 +195,8 @@ pub const WEBHOOK_REQUEST: &str = "webhook ";
 /// Annotation on a Sync: approves the pending prune with this hash, which the status shows.
 pub const APPROVE_ANNOTATION: &str = "moorline.dev/approve";
 
-/// Annotation on a Sync of a SyncSet: the SyncSet, its uid and the Sync itself, as `set/uid/name`. A
-/// copy of the Sync carries the name of the original, which shows that it is a copy.
+/// Annotation on a Sync of a SyncSet: the SyncSet, its uid and the Sync itself, as `set/uid/name`.
+/// A copy of the Sync carries the name of the original, which shows that it is a copy.
 pub const SYNC_SET_ANNOTATION: &str = "moorline.dev/sync-set";
 
 /// Annotation on a Sync of a SyncSet: hash of the Sync as the set wants it.

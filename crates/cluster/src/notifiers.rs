@@ -5,9 +5,9 @@
 
 use serde_json::{Value, json};
 
-use super::kind_watch::{KindWatchEvent, watch_kind};
 use super::syncs::WatchGuard;
 use super::watch::WatchTarget;
+use super::watch::kind_watch::{KindWatchEvent, watch_kind};
 use super::{Cluster, Inner, kinds};
 use crate::api_client::{ApiRequest, METADATA};
 use crate::api_error::ApiError;

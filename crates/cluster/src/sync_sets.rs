@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 
 use super::apply::APPLY;
 use super::change_log::{Target, WriteKind};
-use super::kind_watch::{KindWatchEvent, watch_kind};
 use super::syncs::{WatchGuard, path};
 use super::watch::WatchTarget;
+use super::watch::kind_watch::{KindWatchEvent, watch_kind};
 use super::{Cluster, kinds, query};
 use crate::api_client::{ApiRequest, METADATA};
 use crate::api_error::ApiError;

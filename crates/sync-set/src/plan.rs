@@ -53,7 +53,7 @@ impl RemovalPolicy {
     }
 }
 
-/// What happens to one Sync.
+/// Step for one Sync.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SetStep {
     /// It does not exist: it is created.

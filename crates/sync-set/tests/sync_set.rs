@@ -46,16 +46,17 @@ fn git(field: &str, include: &[&str], exclude: &[&str]) -> Value {
     json!({"git": {"url": "https://git.example.com/apps.git", field: {"include": include, "exclude": exclude}}})
 }
 
+fn tree() -> FileTree {
+    FileTree::from_texts([
+        ("apps/shop/app.yaml", "name: shop\ntier: prod\n"),
+        ("apps/blog/app.yaml", "name: blog\n"),
+        ("apps/old/app.yaml", "name: old\n"),
+        ("apps/readme.md", "# apps"),
+    ])
+}
+
 #[test]
 fn generators_give_sets_of_parameters() {
-    let tree = || {
-        FileTree::from_texts([
-            ("apps/shop/app.yaml", "name: shop\ntier: prod\n"),
-            ("apps/blog/app.yaml", "name: blog\n"),
-            ("apps/old/app.yaml", "name: old\n"),
-            ("apps/readme.md", "# apps"),
-        ])
-    };
     let folder_name = json!({"name": "params.folder.name"});
     let two = list(json!([{"env": "dev"}, {"env": "prod"}]));
     let both = json!({"name": "params.folder.name + '-' + params.env"});

@@ -38,7 +38,7 @@ pub(super) struct SetGenerators {
     sources: Vec<SetSource>,
     answer: Option<SetAnswer>,
     answers: u64,
-    /// Why the last answer is missing.
+    /// Reason for which there is no newer answer.
     failure: Option<ReconcileError>,
     next_poll: Option<Instant>,
     /// The last request for a poll.

@@ -59,3 +59,58 @@ pub(super) async fn keep_finalizer(
     // After a conflict the newer version of the set is on its way already.
     written.or_else(|failure| if failure.code() == Some(409) { Ok(()) } else { Err(failure) })
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::sync_set::SetOwner;
+
+    #[test]
+    fn only_own_syncs_are_deleted_and_only_if_the_set_says_so() {
+        let raw = |spec: Value| {
+            let mut set = json!({
+                "apiVersion": "moorline.dev/v1alpha1", "kind": "SyncSet",
+                "metadata": {"namespace": "team", "name": "apps", "uid": "u1"},
+                "spec": {
+                    "generators": [], "name": "'a'",
+                    "template": {"spec": {"source": {"git": {"url": "https://host/a"}}}},
+                },
+            });
+            spec.as_object().unwrap().iter().for_each(|(field, value)| set["spec"][field] = value.clone());
+            set
+        };
+        let sync = |mark: &str, more: Value| {
+            let mut sync = json!({"metadata": {
+                "namespace": "team", "name": "apps-a", "uid": "1", "resourceVersion": "7",
+                "annotations": {"moorline.dev/sync-set": mark},
+                "managedFields": [{"manager": "moorline-set/team/apps", "operation": "Apply"}],
+            }});
+            more.as_object().unwrap().iter().for_each(|(key, value)| sync["metadata"][key] = value.clone());
+            sync
+        };
+        let own = || sync("apps/u1/apps-a", json!({}));
+        let going = || sync("apps/u1/apps-a", json!({"deletionTimestamp": "2026-01-01T00:00:00Z"}));
+        let delete = || DeletionStep::Delete(vec![("apps-a".to_owned(), "1".to_owned(), "7".to_owned())]);
+        for (spec, live, expect) in [
+            (json!({}), own(), DeletionStep::Finish),
+            (json!({"onDelete": "Orphan"}), own(), DeletionStep::Finish),
+            (json!({"onDelete": "Delete"}), own(), delete()),
+            (json!({"onDelete": "Delete", "suspend": true}), own(), DeletionStep::Await),
+            (json!({"onDelete": "Delete"}), going(), DeletionStep::Await),
+            (json!({"onDelete": "Delete"}), sync("apps/u0/apps-a", json!({})), DeletionStep::Finish),
+            (json!({"onDelete": "Delete"}), sync("apps/u1/apps-b", json!({})), DeletionStep::Finish),
+            (
+                json!({"onDelete": "Delete"}),
+                sync("apps/u1/apps-a", json!({"managedFields": []})),
+                DeletionStep::Finish,
+            ),
+        ] {
+            let raw = raw(spec.clone());
+            let set: SyncSet = serde_json::from_value(raw.clone()).unwrap();
+            let existing = [ExistingSync::of(&live, &SetOwner::of(&raw))];
+            assert_eq!(next_step(&set, &existing), expect, "{spec} {live}");
+        }
+    }
+}

@@ -31,7 +31,7 @@ impl SetState {
     }
 }
 
-/// What a pass has found.
+/// Result of a pass.
 pub(super) struct SetFacts {
     pub(super) state: SetState,
     /// None keeps the last numbers.

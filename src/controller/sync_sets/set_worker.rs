@@ -117,7 +117,7 @@ impl SetWorker {
     async fn pass(&mut self, set: &Value, syncs: &mut watch::Receiver<NamespaceSyncs>) -> Duration {
         self.is_current = false;
         let found = self.attempt(set, syncs).await;
-        // What ended before the generators were asked waits for a change of the set.
+        // A pass that ends before the generators are asked waits for a change of the set.
         let next_poll = self.generators.next_poll().filter(|_| self.is_current);
         let next_poll =
             next_poll.map_or(IDLE, |next| next.saturating_duration_since(clock::now()).max(SETTLE));

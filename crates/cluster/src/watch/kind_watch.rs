@@ -9,11 +9,11 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 use tokio::sync::Notify;
 
-use super::jitter::jitter;
-use super::syncs::WatchGuard;
-use super::watch::{WatchEvent, WatchTarget, follow};
+use super::{WatchEvent, WatchTarget, follow};
 use crate::api_client::ApiClient;
 use crate::api_error::ApiError;
+use crate::jitter::jitter;
+use crate::syncs::WatchGuard;
 
 /// Delay between attempts at a watch while the kind is not served: nothing waits for it.
 const ABSENT: Duration = Duration::from_secs(600);
@@ -34,7 +34,7 @@ pub enum KindWatchEvent {
 }
 
 /// Watches a collection, until the guard is dropped.
-pub(super) fn watch_kind(
+pub(crate) fn watch_kind(
     wire: ApiClient,
     target: WatchTarget,
     tell: impl FnMut(KindWatchEvent) + Send + 'static,
