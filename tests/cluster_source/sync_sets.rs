@@ -67,8 +67,8 @@ async fn folders_become_syncs_and_none_is_removed_without_an_answer_and_a_budget
         send_request(&scene.admin, "GET", &set.path(), json!(null)).await.ok()
     })
     .await;
-    let folder = |name: &str| file(&format!("apps/{name}/{name}.json"), "1");
-    scene.push(&[folder("a"), folder("b"), folder("c"), file("readme.json", "1")]);
+    let folder = |name: &str| file(&format!("apps/{name}/{name}"), "1");
+    scene.push(&[folder("a"), folder("b"), folder("c"), file("readme", "1")]);
     send_request(&scene.admin, "POST", &set.path(), resource(&scene)).await.unwrap();
     let foreign = scene.sync("apps-c", json!({"path": "apps/c", "suspend": true})).await;
 

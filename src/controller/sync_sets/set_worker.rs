@@ -296,18 +296,24 @@ impl SetWorker {
         (cluster, owner): (&Cluster, &SetOwner),
         syncs: &mut watch::Receiver<NamespaceSyncs>,
     ) -> Result<(), PassEnd> {
-        match next_step(set, &existing(syncs, owner)) {
-            DeletionStep::Finish => Ok(keep_finalizer(&self.context, &self.name, raw, false).await?),
-            DeletionStep::Await => Ok(()),
-            DeletionStep::Delete(gone) => {
-                let mut report = WriteReport::default();
-                remove(cluster, owner, &gone, &mut report).await;
-                self.tell_writes(raw, &report).await;
-                wait_until_seen(syncs, owner, &report).await;
-                match report.failures.first() {
-                    Some((child, failure)) => Err(of_write(child, failure)),
-                    None => Ok(()),
+        loop {
+            let gone = match next_step(set, &existing(syncs, owner)) {
+                DeletionStep::Finish => {
+                    return Ok(keep_finalizer(&self.context, &self.name, raw, false).await?);
                 }
+                DeletionStep::Await => return Ok(()),
+                DeletionStep::Delete(gone) => gone,
+            };
+            let mut report = WriteReport::default();
+            remove(cluster, owner, &gone, &mut report).await;
+            self.tell_writes(raw, &report).await;
+            wait_until_seen(syncs, owner, &report).await;
+            if let Some((child, failure)) = report.failures.first() {
+                return Err(of_write(child, failure));
+            }
+            // Nothing was deleted that the watch has not reported yet.
+            if report.removed.is_empty() {
+                return Err(of_gone());
             }
         }
     }
@@ -336,6 +342,12 @@ async fn wait_until_seen(
     };
     // Whatever happens later is seen by the next pass.
     let _ = tokio::time::timeout(SEEN_WITHIN, syncs.wait_for(is_seen)).await;
+}
+
+/// The watch has not reported yet that Syncs are gone.
+fn of_gone() -> PassEnd {
+    let message = "the Syncs of the set are gone; waiting for the watch to report it";
+    PassEnd::Failed(SetState::not_ready(Reason::Deleting, message))
 }
 
 /// Checks a Sync of a set as its own worker would.
