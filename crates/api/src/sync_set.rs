@@ -9,7 +9,6 @@
     unreachable_pub,
     reason = "the derive of the schema copies each struct into a function, with its pub"
 )]
-#![expect(clippy::duplicated_attributes, reason = "columns of one type each name it")]
 
 use std::collections::BTreeMap;
 
