@@ -74,13 +74,16 @@ pub(super) async fn run_set(
     }
 }
 
+/// A generation of the spec, and the number of an answer.
+type AnswerKey = (Option<i64>, u64);
+
 struct SetWorker {
     context: Arc<Context>,
     name: SyncName,
     generators: SetGenerators,
     accepted: AcceptedForms,
     /// The Syncs of a generation and an answer.
-    children: Option<((Option<i64>, u64), Arc<SetChildren>)>,
+    children: Option<(AnswerKey, Arc<SetChildren>)>,
     known_status: Option<Value>,
     inputs_changed: Arc<Notify>,
     backoff: Backoff,
