@@ -43,5 +43,6 @@ pub use moorline_render as render;
 pub use moorline_runtime::{chance, clock, fair_queue, lanes, token_bucket};
 pub use moorline_sandbox as sandbox;
 pub use moorline_settings as settings;
+pub use moorline_sync_set as sync_set;
 pub use moorline_windows as windows;
 pub use moorline_yaml as yaml;

@@ -6,7 +6,7 @@ use super::Streams;
 use super::exit::Exit;
 use crate::{api, yaml};
 
-/// Print the CustomResourceDefinitions of Sync, Notifier and change windows
+/// Print the CustomResourceDefinitions of Sync, Notifier, SyncSet and change windows
 ///
 /// They match this binary; config/crd/ in the repository has the same.
 #[derive(Debug, Args)]
@@ -26,6 +26,9 @@ enum DefinedKind {
     Syncs,
     /// That of Notifier
     Notifiers,
+    /// That of SyncSet
+    #[value(name = "syncsets")]
+    SyncSets,
     /// That of ChangeWindow
     #[value(name = "changewindows")]
     ChangeWindows,
@@ -39,6 +42,7 @@ pub(super) fn run(CrdArgs { kind }: &CrdArgs, streams: &mut Streams<'_>) -> anyh
         None => api::definitions()?.to_vec(),
         Some(DefinedKind::Syncs) => vec![api::definition()?],
         Some(DefinedKind::Notifiers) => vec![api::notifier_definition()?],
+        Some(DefinedKind::SyncSets) => vec![api::sync_set_definition()?],
         Some(DefinedKind::ChangeWindows) => vec![api::change_window_definition()?],
         Some(DefinedKind::NamespaceChangeWindows) => vec![api::namespace_change_window_definition()?],
     };

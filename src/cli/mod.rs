@@ -49,6 +49,7 @@ mod setting_flags;
 mod settings_file;
 mod signals;
 mod sources;
+mod sync_set_plan;
 mod temporary_folder;
 mod version;
 

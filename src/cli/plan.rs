@@ -15,6 +15,7 @@ use super::operate::moves::display_move_target;
 use super::operate::{inspect_existing, namespace, on_cluster, reading};
 use super::plan_hash::plan_hash;
 use super::pull_request_plan;
+use super::sync_set_plan;
 use crate::api::{APPROVE_ANNOTATION, MOVES_TO_ANNOTATION, SyncName, SyncStatus};
 use crate::cluster::{Cluster, Connection, SyncResource, live_objects};
 use crate::controller::inspect::Inspected;
@@ -38,6 +39,7 @@ use crate::yaml;
   moorline plan --sync shop -n team                      changes of its next commit
   moorline plan --sync shop -n team --revision v1.4.0    changes of another revision
   moorline plan --sync shop -n team --pull-request 7     a pull request, without Secrets
+  moorline plan --sync-set apps -n team                  the Syncs of a SyncSet
   moorline plan clusters/prod --against cluster --namespace moorline --name prod
   moorline plan clusters/prod --against cluster --show-all           with new objects in full
   moorline plan clusters/prod --against live/ --output json | jq '.held'
@@ -46,7 +48,7 @@ Live objects in a folder are as `kubectl get -o yaml --show-managed-fields` prin
 Exit codes: 0 nothing to do, 1 failure, 2 changes, 3 nothing to write but something held.")]
 pub(super) struct PlanArgs {
     /// A folder of manifests, or one file
-    #[arg(required_unless_present = "sync", conflicts_with = "sync", requires = "against")]
+    #[arg(required_unless_present_any = ["sync", "sync_set"], conflicts_with_all = ["sync", "sync_set"], requires = "against")]
     path: Option<PathBuf>,
 
     /// Compare with the `cluster` of KUBECONFIG, or with a folder of live objects
@@ -56,6 +58,10 @@ pub(super) struct PlanArgs {
     /// Plan this Sync of the cluster of KUBECONFIG, with its own repository
     #[arg(long, value_name = "NAME", conflicts_with_all = ["name", "target_namespace"])]
     sync: Option<String>,
+
+    /// Preview each Sync of this SyncSet; with --show-all also the plan of each
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["sync", "against", "name", "target_namespace"])]
+    sync_set: Option<String>,
 
     /// Plan this commit, branch or tag in place of the Sync's own revision
     #[arg(long, value_name = "REVISION", requires = "sync")]
@@ -115,6 +121,10 @@ pub(super) fn run(arguments: &PlanArgs, streams: &mut Streams<'_>) -> anyhow::Re
     if let (Some(number), Some(sync)) = (arguments.pull_request, &arguments.sync) {
         let place = (arguments.namespace.as_deref(), arguments.cluster_name.as_str());
         return pull_request_plan::run((number, sync), place, streams);
+    }
+    if let Some(set) = &arguments.sync_set {
+        let place = (arguments.namespace.as_deref(), arguments.show_all);
+        return sync_set_plan::run(set, place, &arguments.selection.allowed_remotes()?, streams);
     }
     match (&arguments.sync, &arguments.path, &arguments.against) {
         (Some(sync), _, _) => {

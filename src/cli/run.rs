@@ -28,6 +28,7 @@ use crate::controller::lease_terms::{End, through_terms};
 use crate::controller::spec::ValidatedSpec;
 use crate::controller::{
     Board, Context, ContextOptions, LeaseRecord, change_windows, manager, notifications, standalone,
+    sync_sets,
 };
 use crate::helm::{Helm, IsolationLevel};
 use crate::journal::Journal;
@@ -327,6 +328,7 @@ async fn run_controller(
             let (cluster, shared) = (context.cluster.clone(), context.clone());
             let serving = async { tokio::join!(define(&cluster), manager::run(context, called)) };
             let serving = change_windows::run_beside(shared.clone(), serving);
+            let serving = sync_sets::run_beside(shared.clone(), serving);
             notifications::run_beside(shared, serving).await;
             Ok(())
         }

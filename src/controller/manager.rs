@@ -104,6 +104,7 @@ impl Manager {
                     listing.insert(name.clone());
                 }
                 let sync = Arc::new(serde_json::Value::Object(*sync));
+                self.context.sync_sets.note_sync(&name, Some(&sync));
                 self.seen(name, Some(SyncSnapshot { sync, history: self.history }));
             }
             SyncWatchEvent::Gone(name) => self.gone(&name),
@@ -113,6 +114,7 @@ impl Manager {
                     self.kept.keys().filter(|name| !there.contains(*name)).cloned().collect();
                 lost.iter().for_each(|name| self.gone(name));
                 self.context.peers.retain_listed(&there);
+                self.context.sync_sets.note_listed(&there);
                 for (name, sync) in self.early.take().into_iter().flatten() {
                     self.seen(name, sync);
                 }
@@ -167,6 +169,7 @@ impl Manager {
     }
 
     fn gone(&mut self, name: &SyncName) {
+        self.context.sync_sets.note_sync(name, None);
         if let Some(kept) = self.kept.remove(name) {
             kept.seen.send_replace(None);
             self.leaving.retain(|_, left| !left.is_closed());

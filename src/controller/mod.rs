@@ -14,6 +14,7 @@ pub mod console;
 pub mod deletion;
 pub mod inspect;
 pub mod inspect_pull_request;
+pub mod inspect_sync_set;
 pub mod key_manager;
 pub mod lease_terms;
 mod live_objects;
@@ -28,6 +29,7 @@ pub mod schedule;
 pub mod spec;
 pub mod standalone;
 mod status;
+pub(crate) mod sync_sets;
 mod worker;
 
 use std::collections::HashMap;
@@ -61,6 +63,7 @@ pub use status::board::Board;
 pub use status::lease_record::LeaseRecord;
 use status::metrics_and_logs::Reporting;
 pub(crate) use status::source_summary::of_resource as summarize_source;
+use sync_sets::KnownSyncs;
 
 /// State that all Syncs of a daemon share. Each field has one writer.
 pub struct Context {
@@ -73,6 +76,8 @@ pub struct Context {
     pub peers: Peers,
     /// Change windows. Written by `change_windows/`.
     windows: WindowCenter,
+    /// The Syncs of the cluster, for SyncSets. Written by `manager.rs`.
+    sync_sets: KnownSyncs,
     /// Channels through which Syncs report. Written by `status/`.
     pub reporting: Arc<Reporting>,
     /// Settings of the daemon. Written by [`Context::change`].
@@ -183,6 +188,7 @@ impl Context {
             },
             peers: Peers::default(),
             windows: WindowCenter::new(),
+            sync_sets: KnownSyncs::default(),
             reporting: Arc::new(reporting),
             settings: CurrentSettings {
                 current: RwLock::new(Arc::new(parts.settings)),

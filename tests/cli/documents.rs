@@ -86,6 +86,8 @@ fn every_annotation_that_counts_is_in_the_readme() {
         api::REQUESTED_BY_ANNOTATION,
         api::SPEC_HASH_ANNOTATION,
         api::SUSPEND_BY_ANNOTATION,
+        api::SYNC_SET_ANNOTATION,
+        api::SYNC_SET_HASH_ANNOTATION,
         api::VERSION_ANNOTATION,
     ];
     let page = text("docs/annotations.md");
@@ -148,7 +150,7 @@ fn the_readme_shows_every_verb() {
 
 #[test]
 fn the_definition_in_config_is_the_printed_one() {
-    for kind in ["syncs", "notifiers", "changewindows", "namespacechangewindows"] {
+    for kind in ["syncs", "notifiers", "syncsets", "changewindows", "namespacechangewindows"] {
         let printed = std::process::Command::new(env!("CARGO_BIN_EXE_moorline")).args(["crd", kind]).output();
         let printed = String::from_utf8(printed.expect("the binary runs").stdout).expect("YAML is text");
         let file = format!("config/crd/moorline.dev_{kind}.yaml");

@@ -1,4 +1,4 @@
-//! Fields of a Sync and of a Notifier that name an address, a Secret or an account, and the part that judges each of them.
+//! Fields of a Sync, a Notifier and a SyncSet that name an address, a Secret or an account, and the part that judges each of them.
 //!
 //! In: the definitions that the program prints, the tables in docs/security.md, the chart's admission policy.
 //! Out: nothing, or the fields that are in neither list.
@@ -127,9 +127,35 @@ const OTHERS_OF_NOTIFIER: &[&str] = &[
     "throttle",
 ];
 
+/// Fields of a SyncSet that name nothing outside of it. The template has the fields of a Sync.
+const OTHERS_OF_SYNC_SET: &[&str] = &[
+    "interval",
+    "name",
+    "onDelete",
+    "prune.budget.count",
+    "prune.budget.percent",
+    "prune.enabled",
+    "set[].value",
+    "suspend",
+];
+
+/// Fields of each generator of a SyncSet that name nothing outside of it.
+const OTHERS_OF_GENERATOR: &[&str] = &[
+    "git.files.exclude[]",
+    "git.files.include[]",
+    "git.folders.exclude[]",
+    "git.folders.include[]",
+    "git.ref.branch",
+    "git.ref.commit",
+    "git.ref.semver",
+    "git.ref.tag",
+    "list.elements[]",
+];
+
 /// The sections of docs/security.md with the tables.
 const SYNC: &str = "### Fields that name";
 const NOTIFIER: &str = "### Fields of a Notifier that name";
+const SYNC_SET: &str = "### Fields of a SyncSet that name";
 
 /// A row of the table: a field, and what judges it.
 struct JudgedField {
@@ -139,18 +165,30 @@ struct JudgedField {
 
 #[test]
 fn each_field_that_names_an_address_a_secret_or_an_account_is_judged() {
-    let [syncs, notifiers, ..] = moorline::api::definitions().expect("the definitions are JSON");
+    let [syncs, notifiers, mut sync_sets, ..] =
+        moorline::api::definitions().expect("the definitions are JSON");
     for (definition, section, others) in [(syncs, SYNC, OTHERS), (notifiers, NOTIFIER, OTHERS_OF_NOTIFIER)] {
-        check_definition(&definition, section, others);
+        check_definition(&definition, section, others.iter().map(|&field| field.to_owned()));
     }
+    // The Sync in the template is the one of the first table.
+    let spec = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties";
+    let spec = sync_sets.pointer_mut(spec).and_then(Value::as_object_mut).expect("the fields of the spec");
+    spec.remove("template").expect("a template");
+    let places = ["", "matrix[].", "merge.generators[]."];
+    let of_generators = places.into_iter().flat_map(|place| {
+        OTHERS_OF_GENERATOR.iter().map(move |field| format!("generators[].{place}{field}"))
+    });
+    let own = OTHERS_OF_SYNC_SET.iter().map(|&field| field.to_owned());
+    let others = own.chain(of_generators).chain(["generators[].merge.keys[]".to_owned()]);
+    check_definition(&sync_sets, SYNC_SET, others);
 }
 
-fn check_definition(definition: &Value, section: &str, others: &[&str]) {
+fn check_definition(definition: &Value, section: &str, others: impl Iterator<Item = String>) {
     let schema = &definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"];
     let mut fields = BTreeSet::new();
     collect_leaves("", schema, &mut fields);
     let judged: BTreeSet<String> = table(section).into_iter().map(|row| row.field).collect();
-    let others: BTreeSet<String> = others.iter().map(|&field| field.to_owned()).collect();
+    let others: BTreeSet<String> = others.collect();
     let both: Vec<_> = judged.intersection(&others).collect();
     assert!(both.is_empty(), "fields in both lists: {both:?}");
     let known: BTreeSet<String> = judged.union(&others).cloned().collect();
@@ -170,6 +208,10 @@ fn the_admission_policy_of_the_chart_reads_the_fields_that_it_judges() {
     let rows = [SYNC, NOTIFIER].into_iter().flat_map(table);
     let judged: Vec<_> = rows.filter(|row| row.judges.contains("`admission`")).collect();
     assert!(judged.len() >= 12, "{} fields", judged.len());
+    for row in table(SYNC_SET).iter().filter(|row| row.field.ends_with(".url")) {
+        let place = row.field.trim_start_matches("generators[].").replace("[]", "[0]");
+        assert!(policy.contains(&format!("one.{place}")), "admission.yaml does not read {}", row.field);
+    }
     for row in judged {
         // Of a list, the policy reads the list, and the field of each entry.
         let (list, inner) = row.field.split_once("[].").unwrap_or((row.field.trim_end_matches("[]"), ""));

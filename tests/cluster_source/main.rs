@@ -27,4 +27,5 @@ mod signatures;
 mod source_sshd;
 mod submodules;
 mod substitution;
+mod sync_sets;
 mod trust;

@@ -41,7 +41,7 @@ const fn row(number: u8, module: &'static str, kind: Kind, may_use: May) -> Row 
 /// file belongs to the longest matching name: `src/controller/schedule/backoff.rs` to
 /// `controller/schedule`.
 #[rustfmt::skip]
-pub(crate) const TABLE: [Row; 46] = [
+pub(crate) const TABLE: [Row; 47] = [
     row(1, "core",                   Pure,  Only(&[])),
     row(1, "api",                    Pure,  Only(&["core"])),
     row(1, "cel",                    Pure,  Only(&["core"])),
@@ -75,6 +75,7 @@ pub(crate) const TABLE: [Row; 46] = [
     row(3, "sandbox/kinds",          Pure,  Only(&["cel", "core", "sandbox/schema"])),
     row(3, "sandbox/managed_fields", Pure,  Only(&["managed-fields", "sandbox/schema"])),
     row(3, "sandbox/patch",          Pure,  Only(&["json-patch", "sandbox/schema"])),
+    row(3, "sync-set",               Pure,  Only(&["api", "cel", "core", "yaml", "render"])),
     row(4, "engine/plan",            Pure,  Only(&["api", "core", "managed-fields", "engine/diff", "engine/observed", "engine/desired"])),
     row(4, "engine/rbac",            Pure,  Only(&["core", "engine/desired"])),
     row(4, "sandbox/manifest_check", Pure,  Only(&["core", "sandbox/schema", "sandbox/cel_rules", "sandbox/kinds"])),
@@ -91,7 +92,7 @@ pub(crate) const TABLE: [Row; 46] = [
 ];
 
 /// Names under which `src/lib.rs` re-exports the crates, and the module behind each.
-const ALIASES: [(&str, &[&str]); 22] = [
+const ALIASES: [(&str, &[&str]); 23] = [
     ("chance", &["runtime", "chance"]),
     ("clock", &["runtime", "clock"]),
     ("desired", &["engine", "desired"]),
@@ -113,6 +114,7 @@ const ALIASES: [(&str, &[&str]); 22] = [
     ("rbac", &["engine", "rbac"]),
     ("sanitize", &["core", "sanitize"]),
     ("source", &["git"]),
+    ("sync_set", &["sync-set"]),
     ("tree", &["core", "tree"]),
 ];
 

@@ -1,14 +1,14 @@
 //! The CustomResourceDefinitions of all kinds of Moorline, as `moorline crd` prints them,
 //! `config/crd/` holds them and the tests install them.
 //!
-//! In: the types of `sync.rs`, `status.rs`, `notifier.rs` and `change_window.rs`.
+//! In: the types of `sync.rs`, `status.rs`, `notifier.rs`, `sync_set.rs` and `change_window.rs`.
 //! Out: the definitions as JSON. The derive macros generate it; this file removes what the API
 //! server rejects or misreads.
 
 use kube::CustomResourceExt as _;
 use serde_json::{Map, Value, json};
 
-use super::{ChangeWindow, Notifier, Sync, VERSION_ANNOTATION};
+use super::{ChangeWindow, Notifier, Sync, SyncSet, VERSION_ANNOTATION};
 
 /// JSON pointer to the schema inside the definition.
 const SCHEMA: &str = "/spec/versions/0/schema/openAPIV3Schema";
@@ -51,11 +51,17 @@ pub fn namespace_change_window_definition() -> Result<Value, serde_json::Error> 
 /// Description of the namespaced window.
 const NAMESPACED_WINDOW: &str = "A NamespaceChangeWindow narrows the times at which the Syncs of its namespace take up new revisions. It opens nothing that a ChangeWindow closes.";
 
+/// Returns the CustomResourceDefinition of SyncSet as JSON.
+pub fn sync_set_definition() -> Result<Value, serde_json::Error> {
+    completed(serde_json::to_value(SyncSet::crd())?)
+}
+
 /// Returns all CustomResourceDefinitions as JSON, that of Sync first.
-pub fn definitions() -> Result<[Value; 4], serde_json::Error> {
+pub fn definitions() -> Result<[Value; 5], serde_json::Error> {
     Ok([
         definition()?,
         notifier_definition()?,
+        sync_set_definition()?,
         change_window_definition()?,
         namespace_change_window_definition()?,
     ])

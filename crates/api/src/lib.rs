@@ -65,6 +65,8 @@ mod status;
 mod substitute;
 #[cfg(feature = "crd")]
 mod sync;
+#[cfg(feature = "crd")]
+mod sync_set;
 mod window_override;
 
 pub use crate::deletion_protection::deletion_protection_key;
@@ -93,7 +95,7 @@ pub use decryption::{DecryptionSpec, SopsSpec};
 #[cfg(feature = "crd")]
 pub use definition::{
     change_window_definition, definition, definitions, namespace_change_window_definition,
-    notifier_definition,
+    notifier_definition, sync_set_definition,
 };
 #[cfg(feature = "crd")]
 pub use deletion::{FINALIZER, format_deletion_answer, parse_deletion_answer};
@@ -141,6 +143,12 @@ pub use substitute::{SubstituteSpec, ValuesFrom, ValuesKind, VariableText};
 pub use sync::{
     ConflictPolicy, DeletionPolicy, Dependency, DriftMode, DriftPolicy, ExtraFieldPolicy, IgnoreFields,
     IgnoreTarget, PruneBudget, PrunePolicy, Sync, SyncSpec,
+};
+#[cfg(feature = "crd")]
+pub use sync_set::{
+    FieldValue, Generator, GitGenerator, HeldRemoval, ListGenerator, MergeGenerator, NestedGenerator,
+    PathPatterns, SetCounts, SetRevision, SyncRemoval, SyncSet, SyncSetSpec, SyncSetStatus, SyncTemplate,
+    TemplateMetadata,
 };
 pub use window_override::{
     OVERRIDE_ANNOTATION, OVERRIDE_BY_ANNOTATION, OVERRIDE_REASON_ANNOTATION, WindowOverride,
@@ -202,6 +210,13 @@ pub const WEBHOOK_REQUEST: &str = "webhook ";
 
 /// Annotation on a Sync: approves the pending prune with this hash, which the status shows.
 pub const APPROVE_ANNOTATION: &str = "moorline.dev/approve";
+
+/// Annotation on a Sync of a SyncSet: the SyncSet, its uid and the Sync itself, as `set/uid/name`.
+/// A copy of the Sync carries the name of the original, which shows that it is a copy.
+pub const SYNC_SET_ANNOTATION: &str = "moorline.dev/sync-set";
+
+/// Annotation on a Sync of a SyncSet: hash of the Sync as the set wants it.
+pub const SYNC_SET_HASH_ANNOTATION: &str = "moorline.dev/sync-set-hash";
 
 /// Annotation on a Sync that is being deleted: a person's answer, such as `Orphan@7`.
 pub const DELETION_ANNOTATION: &str = "moorline.dev/deletion";
@@ -273,7 +288,7 @@ pub const CHART_DIGEST_PREFIX: &str = "moorline.dev/digest.";
 pub const KEY_PREFIX: &str = "moorline.dev/";
 
 /// Every annotation with [`KEY_PREFIX`] that has a meaning.
-pub const ANNOTATIONS: [&str; 30] = [
+pub const ANNOTATIONS: [&str; 32] = [
     ADOPTED_FROM_ANNOTATION,
     APPLY_ANNOTATION,
     APPROVE_ANNOTATION,
@@ -302,6 +317,8 @@ pub const ANNOTATIONS: [&str; 30] = [
     SPEC_HASH_ANNOTATION,
     SUBSTITUTE_ANNOTATION,
     SUSPEND_BY_ANNOTATION,
+    SYNC_SET_ANNOTATION,
+    SYNC_SET_HASH_ANNOTATION,
     VERSION_ANNOTATION,
     WAVE_ANNOTATION,
 ];

@@ -62,6 +62,7 @@ mod statuses;
 mod store;
 mod substitution_sources;
 mod sync_client;
+mod sync_sets;
 mod syncs;
 mod third_party;
 pub mod viewer;
@@ -75,14 +76,6 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-pub use crate::crd_watch::{CrdChange, CrdChanges};
-pub use crate::error_table::{
-    ErrorClass, RetryWhen, UnreachableWebhook, classify_error, is_missing_own_permission, table as answers,
-    unreachable_webhook,
-};
-pub use apply::{ApplyResult, Force};
-pub use connect::{ConnectError, Connection, connect};
-
 pub use crate::access_review::AccessReviews;
 pub use crate::api_error::{ApiError, ApiStatus, StatusCause};
 pub use crate::autoscalers::{AutoscaledObjects, Autoscalers};
@@ -90,7 +83,12 @@ pub use crate::busy_server::while_busy;
 pub use crate::cancellation::CancelFlag;
 pub use crate::contained_objects::{ContainerContent, find_contained_object};
 pub use crate::crd_install::{CrdComparison, CrdInstallResult, compare_definitions, install_crd};
+pub use crate::crd_watch::{CrdChange, CrdChanges};
 pub use crate::discovery::Discovery;
+pub use crate::error_table::{
+    ErrorClass, RetryWhen, UnreachableWebhook, classify_error, is_missing_own_permission, table as answers,
+    unreachable_webhook,
+};
 pub use crate::evidence::judge_evidence;
 pub use crate::live_objects::live_objects;
 pub use crate::lookups::{Lookup, ServerInfo};
@@ -101,16 +99,19 @@ pub use crate::service_accounts::{AccountMetadata, AccountToken, ServiceAccounts
 pub use crate::substitution_sources::{SubstitutionSources, SubstitutionValues, ValuesWatchEvent};
 pub use crate::sync_client::{OperatorError, SyncListEvent, SyncResource};
 pub use crate::third_party::ThirdPartyKind;
+pub use apply::{ApplyResult, Force};
+pub use connect::{ConnectError, Connection, connect};
 pub use heartbeat::{Heartbeat, LeaseState};
 pub use jitter::jitter;
 pub use kinds::{Kinds, ServedKind};
 pub use notary::Notary;
-pub use notifiers::{NotifierRequests, NotifierWatchEvent};
+pub use notifiers::NotifierRequests;
 pub use statuses::{StatusReads, WorkloadChildren};
+pub use sync_sets::SyncSetRequests;
 pub use syncs::{
     LatestSnapshot, LiveSync, SecretData, SyncRequests, SyncSnapshot, SyncWatchEvent, WatchGuard, version,
 };
-pub use watch::POLL;
+pub use watch::{POLL, kind_watch::KindWatchEvent};
 pub use watches::WatchRequirements;
 
 use crate::api_client::ApiClient;

@@ -1,43 +1,21 @@
 //! Watches the Notifiers of the cluster, and writes their statuses.
 //!
 //! In: the watch on all Notifiers, and statuses to write.
-//! Out: [`NotifierWatchEvent`]s. Without the CustomResourceDefinition the watch is asked for again
-//! only after minutes.
+//! Out: [`KindWatchEvent`]s.
 
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use serde_json::{Value, json};
 
-use serde_json::{Map, Value, json};
-use tokio::sync::Notify;
-
-use super::jitter::jitter;
 use super::syncs::WatchGuard;
-use super::watch::{WatchEvent, WatchTarget, follow};
+use super::watch::WatchTarget;
+use super::watch::kind_watch::{KindWatchEvent, watch_kind};
 use super::{Cluster, Inner, kinds};
 use crate::api_client::{ApiRequest, METADATA};
 use crate::api_error::ApiError;
 use moorline_core::object::GroupKind;
 use moorline_metrics::RequestClass;
 
-/// Delay between attempts at a watch while the kind is not served: nothing waits for it.
-const ABSENT: Duration = Duration::from_secs(600);
 /// Path of all Notifiers.
 const NOTIFIERS: &str = "/apis/moorline.dev/v1alpha1/notifiers";
-
-/// Event of the watch on Notifiers.
-#[derive(Debug)]
-pub enum NotifierWatchEvent {
-    /// A new list begins.
-    Begins,
-    /// The current state of a Notifier.
-    Seen(Box<Map<String, Value>>),
-    /// A Notifier was deleted.
-    Gone(Box<Map<String, Value>>),
-    /// All existing Notifiers were reported.
-    Listed,
-    /// Notifiers cannot be watched.
-    Broken(ApiError),
-}
 
 /// Requests about Notifiers.
 #[derive(Clone, Copy)]
@@ -50,28 +28,8 @@ impl<'a> NotifierRequests<'a> {
     }
 
     /// Watches all Notifiers, until the guard is dropped.
-    pub fn watch(&self, tell: impl FnMut(NotifierWatchEvent) + Send + 'static) -> WatchGuard {
-        let (wire, tell) = (self.0.wire.clone(), Arc::new(Mutex::new(tell)));
-        let watching = async move {
-            loop {
-                let (absent, tell) = (Arc::<Notify>::default(), tell.clone());
-                let noted = absent.clone();
-                let sink = move |event| {
-                    if matches!(&event, WatchEvent::Broken(failure) if failure.code() == Some(404)) {
-                        noted.notify_one();
-                    }
-                    if let Some(event) = notifier_event(event) {
-                        tell.lock().unwrap_or_else(PoisonError::into_inner)(event);
-                    }
-                };
-                tokio::select! {
-                    () = follow(wire.clone(), target(), sink) => {}
-                    () = absent.notified() => {}
-                }
-                tokio::time::sleep(jitter(ABSENT)).await;
-            }
-        };
-        WatchGuard(tokio::spawn(watching).abort_handle())
+    pub fn watch(&self, tell: impl FnMut(KindWatchEvent) + Send + 'static) -> WatchGuard {
+        watch_kind(self.0.wire.clone(), target(), tell)
     }
 
     /// Writes the status of a Notifier.
@@ -116,17 +74,5 @@ fn target() -> WatchTarget {
         selector: "labelSelector=".to_owned(),
         whole: true,
         watchable: true,
-    }
-}
-
-fn notifier_event(event: WatchEvent) -> Option<NotifierWatchEvent> {
-    match event {
-        WatchEvent::Begins => Some(NotifierWatchEvent::Begins),
-        WatchEvent::Listed(_) => Some(NotifierWatchEvent::Listed),
-        WatchEvent::Seen(object) => Some(NotifierWatchEvent::Seen(Box::new(object))),
-        WatchEvent::Gone(object) => Some(NotifierWatchEvent::Gone(Box::new(object))),
-        WatchEvent::Broken(failure) => Some(NotifierWatchEvent::Broken(failure)),
-        // The watch on Syncs reports them, too.
-        WatchEvent::Rewound | WatchEvent::Upgraded => None,
     }
 }

@@ -5,6 +5,8 @@
 //! the server supports it and otherwise in pages; then the watch continues from the last bookmark.
 //! Everything is listed again only after the server has compacted our version.
 
+pub(crate) mod kind_watch;
+
 use std::time::Duration;
 
 use http_body_util::BodyExt as _;

@@ -43,7 +43,7 @@ impl Glob {
     }
 
     /// True if the glob matches the path.
-    pub(super) fn matches(&self, path: &str) -> bool {
+    pub fn matches(&self, path: &str) -> bool {
         let names: Vec<&str> = path.split('/').collect();
         // Marks after how many names the parts so far may end.
         let mut ends = vec![false; names.len() + 1];

@@ -12,7 +12,7 @@ use super::super::Context;
 use super::notifier_status::{NotifierState, report_state};
 use super::{FirstList, KnownNotifiers};
 use crate::api::{Notifier, notifier_definition};
-use crate::cluster::{CrdInstallResult, NotifierRequests, NotifierWatchEvent, install_crd};
+use crate::cluster::{CrdInstallResult, KindWatchEvent, NotifierRequests, install_crd};
 use crate::notifications::CompiledNotifier;
 
 /// Follows the Notifiers without end.
@@ -28,18 +28,18 @@ pub(super) async fn keep_notifiers(context: &Arc<Context>) {
     let mut listing: Option<BTreeSet<Box<str>>> = Some(BTreeSet::new());
     while let Some(event) = events.recv().await {
         match event {
-            NotifierWatchEvent::Begins => listing = Some(BTreeSet::new()),
-            NotifierWatchEvent::Seen(object) => {
+            KindWatchEvent::Begins => listing = Some(BTreeSet::new()),
+            KindWatchEvent::Seen(object) => {
                 let key = key(&object);
                 if let Some(listing) = &mut listing {
                     listing.insert(key.clone());
                 }
                 take_up(context, &key, *object).await;
             }
-            NotifierWatchEvent::Gone(object) => {
+            KindWatchEvent::Gone(object) => {
                 known.send_modify(|known| drop(known.sound.remove(&key(&object))));
             }
-            NotifierWatchEvent::Listed => {
+            KindWatchEvent::Listed => {
                 is_refused = false;
                 let there = listing.take();
                 known.send_modify(|known| {
@@ -51,7 +51,7 @@ pub(super) async fn keep_notifiers(context: &Arc<Context>) {
                     update_definition(context).await;
                 }
             }
-            NotifierWatchEvent::Broken(failure) => {
+            KindWatchEvent::Broken(failure) => {
                 tracing::debug!(%failure, "Notifiers cannot be watched");
                 // Without the kind or the right there is nothing to judge later. Records are
                 // kept: a server that has just started answers like this for a moment.

@@ -13,7 +13,7 @@ mod mounts;
 mod narrowed_request;
 mod next_action;
 mod read_watch;
-mod secrets;
+pub(in crate::controller) mod secrets;
 mod signers;
 mod stand_down;
 mod substitution_sources;

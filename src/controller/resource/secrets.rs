@@ -21,7 +21,7 @@ use crate::report::ReconcileError;
 use crate::source::Credentials;
 
 /// A Secret that is watched.
-pub(super) struct WatchedSecret {
+pub(in crate::controller) struct WatchedSecret {
     name: Box<str>,
     versions: Arc<Mutex<Versions>>,
     #[expect(dead_code, reason = "the watch ends when it is dropped")]
@@ -69,11 +69,23 @@ pub(super) async fn chart_credentials(
     chart_login(&worker.context, cluster, &worker.name, valid_spec, (name, data), permission).await
 }
 
-/// Watches a Secret, or keeps the existing watch of the same one.
+/// Watches a Secret for a Sync, or keeps the existing watch of the same one.
 pub(super) fn followed(worker: &SyncWorker, name: &str, known: Option<WatchedSecret>) -> WatchedSecret {
+    let place = (&*worker.name.namespace, name);
+    follow(&worker.context.cluster, place, &worker.inputs_changed, known)
+}
+
+/// Watches a Secret, or keeps the existing watch of the same one. A change notifies
+/// `inputs_changed`.
+pub(in crate::controller) fn follow(
+    cluster: &Cluster,
+    (namespace, name): (&str, &str),
+    inputs_changed: &Arc<Notify>,
+    known: Option<WatchedSecret>,
+) -> WatchedSecret {
     known.filter(|known| *known.name == *name).unwrap_or_else(|| {
         let versions = Arc::<Mutex<Versions>>::default();
-        let (of_watch, inputs_changed) = (versions.clone(), worker.inputs_changed.clone());
+        let (of_watch, inputs_changed) = (versions.clone(), inputs_changed.clone());
         let tell = move |event: ValuesWatchEvent<'_>| {
             let ValuesWatchEvent::Version(version) = event else { return };
             let mut versions = lock(&of_watch);
@@ -82,16 +94,14 @@ pub(super) fn followed(worker: &SyncWorker, name: &str, known: Option<WatchedSec
                 inputs_changed.notify_one();
             }
         };
-        let namespace = &worker.name.namespace;
-        let following =
-            worker.context.cluster.substitution_sources().watch(ValuesKind::Secret, namespace, name, tell);
+        let following = cluster.substitution_sources().watch(ValuesKind::Secret, namespace, name, tell);
         WatchedSecret { name: name.into(), versions, following }
     })
 }
 
 impl WatchedSecret {
     /// Reads the Secret. Notifies `again` if it has changed meanwhile.
-    pub(super) async fn read(
+    pub(in crate::controller) async fn read(
         &self,
         cluster: &Cluster,
         sync: &SyncName,

@@ -56,7 +56,11 @@ impl SecretPermission {
 
     /// Confirms an old permission, so that a revoked one is noticed. An API server that does not
     /// answer has revoked nothing.
-    pub(super) async fn holds(&self, cluster: &Cluster, sync: &SyncName) -> Result<(), ReconcileError> {
+    pub(in crate::controller) async fn holds(
+        &self,
+        cluster: &Cluster,
+        sync: &SyncName,
+    ) -> Result<(), ReconcileError> {
         if !self.is_old() {
             return Ok(());
         }

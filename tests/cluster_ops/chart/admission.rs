@@ -152,6 +152,47 @@ async fn notifiers_are_judged_by_their_service(release: &Release, who: (&str, &s
     }
 }
 
+/// Every address of a SyncSet counts, wherever a generator has it, and a path of an expression is any path.
+async fn sync_sets_are_judged_by_all_that_they_name(release: &Release, who: (&str, &str)) {
+    let (good, evil) = ("https://host/shop/a.git", "https://evil.example/a.git");
+    let git = |url: &str| json!({"git": {"url": url, "folders": {"include": ["*"]}}});
+    let list = json!({"list": {"elements": [{"name": "a"}]}});
+    let merge =
+        |last: Value| json!({"merge": {"keys": ["name"], "generators": [list.clone(), list.clone(), last]}});
+    let path = json!([{"field": "/spec/path", "value": "params.name"}]);
+    for (generator, url, account, set, allowed) in [
+        (list.clone(), good, "deployer", json!([]), true),
+        (list.clone(), evil, "deployer", json!([]), false),
+        (list.clone(), good, "admin", json!([]), false),
+        (list.clone(), good, "deployer", path, false),
+        (git(good), good, "deployer", json!([]), true),
+        (git(evil), good, "deployer", json!([]), false),
+        (json!({"matrix": [list.clone(), git(good)]}), good, "deployer", json!([]), true),
+        (json!({"matrix": [list.clone(), git(evil)]}), good, "deployer", json!([]), false),
+        (merge(git(good)), good, "deployer", json!([]), true),
+        (merge(git(evil)), good, "deployer", json!([]), false),
+    ] {
+        let sync_set = json!({
+            "apiVersion": "moorline.dev/v1alpha1", "kind": "SyncSet", "metadata": {"name": "a"},
+            "spec": {
+                "generators": [list, generator], "name": "params.name", "set": set, "serviceAccountName": account,
+                "template": {"spec": {
+                    "source": {"git": {"url": url}}, "path": "clusters/shop", "serviceAccountName": "deployer",
+                }},
+            },
+        });
+        let request = http::Request::post(release.path("moorline.dev/v1alpha1", "syncsets?dryRun=All"))
+            .header("Content-Type", "application/json")
+            .header("Impersonate-User", who.0)
+            .header("Impersonate-Group", who.1)
+            .header("Impersonate-Group", "system:masters")
+            .body(sync_set.to_string().into_bytes())
+            .expect("a literal request");
+        let answer = release.admin.request_text(request).await;
+        assert_eq!(answer.is_ok(), allowed, "{generator} {url} {account}: {answer:?}");
+    }
+}
+
 /// Components that the Sync itself names must not lead out of its path, if paths are limited.
 async fn components_stay_below_the_path(release: &Release, bob: (&str, &str), alice: (&str, &str)) {
     for (who, url, path, account, component, allowed) in [
@@ -224,6 +265,7 @@ async fn a_sync_that_no_rule_allows_is_refused() {
     identities_are_judged_as_accounts(&release, bob).await;
     components_stay_below_the_path(&release, bob, alice).await;
     notifiers_are_judged_by_their_service(&release, bob).await;
+    sync_sets_are_judged_by_all_that_they_name(&release, bob).await;
     others_may_only_label(&release).await;
     release.helm(&["uninstall", "moorline"]).expect("it is uninstalled");
     until("the policy is in force no more", async || {

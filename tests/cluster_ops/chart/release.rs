@@ -98,7 +98,7 @@ impl Release {
 
     /// Takes away the definitions that another test has left.
     pub(crate) async fn without_definition(&self) {
-        for kind in ["syncs", "notifiers", "changewindows", "namespacechangewindows"] {
+        for kind in ["syncs", "notifiers", "syncsets", "changewindows", "namespacechangewindows"] {
             let path = format!("{CRDS}/{kind}.moorline.dev");
             let _ = send_request(&self.admin, "DELETE", &path, Value::Null).await;
             until("there is no definition", async || self.get(&path).await.is_none().then_some(())).await;

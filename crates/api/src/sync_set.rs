@@ -1,0 +1,351 @@
+//! The custom resource `SyncSet`: many Syncs from one text.
+//!
+//! In: YAML.
+//! Out: [`SyncSetSpec`], which `moorline-sync-set` turns into Syncs, and [`SyncSetStatus`]. The API
+//! server evaluates the rules here. Hosts, Secrets and ServiceAccounts are literals: only admission
+//! policies and people decide on them, never a generated value.
+
+#![expect(
+    unreachable_pub,
+    reason = "the derive of the schema copies each struct into a function, with its pub"
+)]
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::{CustomResource, KubeSchema};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::{DeletionPolicy, DurationText, GitRef, PruneBudget, SecretRef, SyncSpec};
+
+/// Many Syncs from one text.
+#[derive(CustomResource, KubeSchema, Serialize, Deserialize, Debug, Clone, PartialEq)]
+#[kube(
+    group = "moorline.dev",
+    version = "v1alpha1",
+    kind = "SyncSet",
+    plural = "syncsets",
+    namespaced,
+    shortname = "sys",
+    category = "moorline",
+    status = "SyncSetStatus",
+    derive = "PartialEq",
+    doc = "A SyncSet creates a Sync for each set of parameters that its generators give.",
+    printcolumn(
+        name = "Ready",
+        type_ = "string",
+        json_path = r#".status.conditions[?(@.type=="Ready")].status"#,
+        description = "True if every Sync of the set is as wanted"
+    ),
+    printcolumn(
+        name = "Reason",
+        type_ = "string",
+        json_path = r#".status.conditions[?(@.type=="Ready")].reason"#,
+        description = "Reason of the Ready condition"
+    ),
+    printcolumn(
+        name = "Syncs",
+        type_ = "integer",
+        json_path = ".status.children.desired",
+        description = "Number of Syncs that the generators give"
+    ),
+    printcolumn(
+        name = "SyncsReady",
+        type_ = "integer",
+        json_path = ".status.children.ready",
+        description = "Number of these Syncs that are ready"
+    ),
+    printcolumn(
+        name = "Message",
+        type_ = "string",
+        json_path = r#".status.conditions[?(@.type=="Ready")].message"#,
+        description = "The problem and its solution",
+        priority = 1
+    ),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    validation = Rule::new("size(self.metadata.name) <= 30")
+        .message("give the SyncSet a name of at most 30 characters: the names of its Syncs begin with it, and have a limit")
+)]
+#[serde(rename_all = "camelCase")]
+pub struct SyncSetSpec {
+    /// Sources of parameters. Each set of parameters becomes one Sync.
+    #[schemars(length(min = 1, max = 4))]
+    pub generators: Vec<Generator>,
+
+    /// An expression in CEL over `params` with the last part of a Sync's name, such as `params.folder.name`. The name is that of the
+    /// SyncSet, a dash, and this text in lower case, with dashes for other characters; where that changes or shortens it, a hash follows.
+    #[schemars(length(min = 1, max = 1024))]
+    pub name: String,
+
+    /// The Sync that each set of parameters becomes.
+    pub template: SyncTemplate,
+
+    /// Fields of the template that each Sync has a value of its own for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 32))]
+    pub set: Vec<FieldValue>,
+
+    /// The ServiceAccount in the SyncSet's namespace that is impersonated to write the Syncs; defaults to the daemon's own, which
+    /// only SyncSets in the daemon's namespace may use. It has to be allowed to create, patch and delete Syncs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 253))]
+    #[x_kube(validation = Rule::new("self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')")
+        .message("write the name of a ServiceAccount in the SyncSet's own namespace, such as deployer"))]
+    pub service_account_name: Option<String>,
+
+    /// How often repositories are polled; 1m if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interval: Option<DurationText>,
+
+    /// What happens to Syncs that the generators no longer give.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prune: Option<SyncRemoval>,
+
+    /// What happens to the Syncs when the SyncSet is deleted: Orphan, the default, leaves them; Delete deletes them, each by its own
+    /// deletionPolicy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_delete: Option<DeletionPolicy>,
+
+    /// While this is true, no repository is polled and no Sync is written.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub suspend: bool,
+}
+
+/// A source of parameters.
+#[derive(Serialize, Deserialize, KubeSchema, Debug, Clone, Default, PartialEq)]
+#[x_kube(validation = Rule::new("[has(self.list), has(self.git), has(self.matrix), has(self.merge)].exists_one(one, one)")
+    .message("write exactly one of list, git, matrix and merge in each generator"))]
+pub struct Generator {
+    /// Parameters as they are written here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub list: Option<ListGenerator>,
+
+    /// Folders or files of a repository.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub git: Option<GitGenerator>,
+
+    /// Every combination of the parameters of two generators.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 2, max = 2))]
+    pub matrix: Option<Vec<NestedGenerator>>,
+
+    /// The parameters of one generator, changed by those of others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merge: Option<MergeGenerator>,
+}
+
+/// A source of parameters inside of another one.
+#[derive(Serialize, Deserialize, KubeSchema, Debug, Clone, Default, PartialEq)]
+#[x_kube(validation = Rule::new("has(self.list) != has(self.git)")
+    .message("write exactly one of list and git in each inner generator"))]
+pub struct NestedGenerator {
+    /// Parameters as they are written here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub list: Option<ListGenerator>,
+
+    /// Folders or files of a repository.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub git: Option<GitGenerator>,
+}
+
+/// Parameters as they are written.
+#[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, PartialEq)]
+pub struct ListGenerator {
+    /// Sets of parameters, each a mapping of any names and values.
+    #[schemars(schema_with = "elements")]
+    pub elements: Vec<Map<String, Value>>,
+}
+
+/// Folders or files of a Git repository.
+#[derive(Serialize, Deserialize, KubeSchema, Debug, Clone, PartialEq)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("has(self.folders) != has(self.files)")
+    .message("write exactly one of folders and files"),
+    validation = Rule::new("!self.url.startsWith('http://') || !has(self.secretRef)")
+    .message("use https:// in the URL: with plain http, the Secret of secretRef would be sent unencrypted")
+    .field_path(".url"))]
+pub struct GitGenerator {
+    /// `https://host/path`, `ssh://user@host/path` or `user@host:path`, without user and password for https, which
+    /// belong in a Secret.
+    #[schemars(length(min = 1, max = 2048))]
+    #[x_kube(
+        validation = Rule::new(r"self.matches(r'^(https?|ssh)://') || self.matches(r'^[A-Za-z0-9_][A-Za-z0-9._-]*@[A-Za-z0-9][A-Za-z0-9._-]*:([^/]|/[^/])')")
+            .message("write https://host/path, ssh://user@host/path or user@host:path; other URLs and local paths are not supported")
+            .reason(Reason::FieldValueForbidden),
+        validation = Rule::new(r"!self.matches(r'^https?://[^/]*@') && !self.matches(r'^ssh://[^/]*:[^/]*@') && !self.matches(r'[?#\s]')")
+            .message("leave user, password, spaces, query and fragment out of the URL; put a login into a Secret and name it in secretRef")
+            .reason(Reason::FieldValueForbidden),
+        validation = Rule::new(r"!self.contains('://') || self.matches(r'^[a-z]+://[^/]+/[^/]')")
+            .message("write the path of a repository behind the host, such as https://host/group/repository.git")
+            .reason(Reason::FieldValueForbidden),
+        validation = Rule::new(r"!self.matches(r'[/:][.][.](/|$)') && !self.matches(r'(?i)%(2e|2f|5c|25)|[\\]')")
+            .message("write the path of the repository without .. in it, and without codes for dots, slashes and percent signs")
+            .reason(Reason::FieldValueForbidden)
+    )]
+    pub url: String,
+
+    /// The revision; defaults to the default branch of the repository.
+    #[serde(default, rename = "ref", skip_serializing_if = "Option::is_none")]
+    pub reference: Option<GitRef>,
+
+    /// The Secret in the SyncSet's namespace with the credentials for the server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secret_ref: Option<SecretRef>,
+
+    /// A set of parameters for each folder: `folder.path`, `folder.name` and `folder.parts`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub folders: Option<PathPatterns>,
+
+    /// A set of parameters for each file: its content, which is a mapping in YAML or JSON, and `file.path`, `file.folder` and
+    /// `file.name`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files: Option<PathPatterns>,
+}
+
+/// Selects paths of a repository.
+#[derive(Serialize, Deserialize, KubeSchema, Debug, Clone, PartialEq)]
+pub struct PathPatterns {
+    /// Globs such as `apps/*`; `**` crosses folders.
+    #[schemars(length(min = 1, max = 16), inner(length(min = 1, max = 512)))]
+    #[x_kube(validation = Rule::new("self.all(glob, !glob.startsWith('/') && !glob.contains('..'))")
+        .message("write globs such as apps/*: no / in front, and no .. in them"))]
+    pub include: Vec<String>,
+
+    /// Globs of paths that are left out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16), inner(length(min = 1, max = 512)))]
+    pub exclude: Vec<String>,
+}
+
+/// The parameters of one generator, changed by those of others.
+#[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, PartialEq)]
+pub struct MergeGenerator {
+    /// Parameters that say which sets belong together, such as `name` or `folder.name`.
+    #[schemars(length(min = 1, max = 8), inner(length(min = 1, max = 128)))]
+    pub keys: Vec<String>,
+
+    /// The first gives the sets; each later one changes those with the same keys, and adds none.
+    #[schemars(length(min = 2, max = 4))]
+    pub generators: Vec<NestedGenerator>,
+}
+
+/// The Sync that each set of parameters becomes.
+#[derive(Serialize, Deserialize, KubeSchema, Debug, Clone, PartialEq)]
+pub struct SyncTemplate {
+    /// Labels and annotations of each Sync.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<TemplateMetadata>,
+
+    /// The spec of each Sync, valid as it is.
+    pub spec: SyncSpec,
+}
+
+/// Labels and annotations of each Sync.
+#[derive(Serialize, Deserialize, KubeSchema, Debug, Clone, Default, PartialEq)]
+pub struct TemplateMetadata {
+    /// Labels.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[x_kube(validation = Rule::new("self.all(key, !key.startsWith('moorline.dev/'))")
+        .message("leave out labels of moorline.dev: a Sync has the instance of its SyncSet"))]
+    #[schemars(extend("maxProperties" = 32))]
+    pub labels: BTreeMap<String, String>,
+
+    /// Annotations.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[x_kube(validation = Rule::new("self.all(key, !key.startsWith('moorline.dev/'))")
+        .message("leave out annotations of moorline.dev: approvals and holds are for people"))]
+    #[schemars(extend("maxProperties" = 32))]
+    pub annotations: BTreeMap<String, String>,
+}
+
+/// A field with a value of its own in each Sync.
+#[derive(Serialize, Deserialize, KubeSchema, Debug, Clone, PartialEq)]
+pub struct FieldValue {
+    /// The field as a JSON pointer, such as /spec/path or /spec/targetNamespace. URLs, Secrets and ServiceAccounts cannot be set.
+    #[schemars(length(min = 2, max = 512))]
+    #[x_kube(validation = Rule::new("self.matches('^/(spec|metadata/labels|metadata/annotations)(/([^/~]|~[01])+)+$')")
+        .message("write a JSON pointer such as /spec/targetNamespace, /spec/path or /metadata/labels/team"))]
+    pub field: String,
+
+    /// An expression in CEL over `params`, such as `params.folder.path`. Its value must have the type of the field.
+    #[schemars(length(min = 1, max = 2048))]
+    pub value: String,
+}
+
+/// What happens to Syncs that the generators no longer give.
+#[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Default, PartialEq)]
+pub struct SyncRemoval {
+    /// False leaves them in place; absent is true.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub enabled: Option<bool>,
+
+    /// Limits of one removal without approval: one that exceeds all limits given waits for approval. By default these are one Sync
+    /// and 10 percent. A removal of all Syncs always waits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<PruneBudget>,
+}
+
+/// Observed state of the SyncSet, as the daemon reports it.
+#[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct SyncSetStatus {
+    /// The generation of the spec that this status describes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+
+    /// Ready: True while every Sync of the set is as wanted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "super::status::conditions")]
+    pub conditions: Vec<Condition>,
+
+    /// Numbers of Syncs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub children: Option<SetCounts>,
+
+    /// The revisions of the repositories that the Syncs are made from.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub revisions: Vec<SetRevision>,
+
+    /// A removal that waits for approval.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub removal: Option<HeldRemoval>,
+}
+
+/// Numbers of Syncs of a set.
+#[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SetCounts {
+    /// Syncs that the generators give.
+    pub desired: i32,
+    /// Those of them that are ready.
+    pub ready: i32,
+    /// Syncs of the set that the generators no longer give, and that are not removed.
+    #[serde(default)]
+    pub held: i32,
+}
+
+/// The revision of a repository that parameters come from.
+#[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, PartialEq, Eq)]
+pub struct SetRevision {
+    /// The URL of the repository.
+    pub url: String,
+    /// The revision.
+    pub revision: String,
+}
+
+/// A removal that waits for approval.
+#[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, PartialEq, Eq)]
+pub struct HeldRemoval {
+    /// The value of the annotation moorline.dev/approve that approves it.
+    pub hash: String,
+    /// The Syncs; only the first ones.
+    pub syncs: Vec<String>,
+}
+
+fn elements(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "array", "minItems": 1, "maxItems": 500,
+        "items": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+    })
+}

@@ -1,0 +1,181 @@
+//! Watches the SyncSets of the cluster, writes their statuses, and writes the Syncs of a set.
+//!
+//! In: the watch on SyncSets of an instance, and decisions about their Syncs.
+//! Out: [`KindWatchEvent`]s, and the answers of the API server.
+
+use serde_json::{Value, json};
+
+use super::apply::APPLY;
+use super::change_log::{Target, WriteKind};
+use super::syncs::{WatchGuard, path};
+use super::watch::WatchTarget;
+use super::watch::kind_watch::{KindWatchEvent, watch_kind};
+use super::{Cluster, kinds, query};
+use crate::api_client::{ApiRequest, METADATA};
+use crate::api_error::ApiError;
+use moorline_api::{DAEMON_MANAGER, INSTANCE_LABEL, SyncName};
+use moorline_core::object::{GroupKind, ObjectId};
+use moorline_metrics::RequestClass;
+
+/// Path of all SyncSets.
+const SYNC_SETS: &str = "/apis/moorline.dev/v1alpha1/syncsets";
+
+/// Requests about SyncSets, as one identity.
+#[derive(Clone, Copy)]
+pub struct SyncSetRequests<'a>(&'a Cluster);
+
+impl<'a> SyncSetRequests<'a> {
+    /// Creates the requests of a cluster.
+    pub fn new(cluster: &'a Cluster) -> Self {
+        Self(cluster)
+    }
+
+    /// Watches all SyncSets of an instance, until the guard is dropped.
+    pub fn watch(
+        &self,
+        instance: Option<&str>,
+        tell: impl FnMut(KindWatchEvent) + Send + 'static,
+    ) -> WatchGuard {
+        let selector = match instance {
+            Some(instance) => format!("{INSTANCE_LABEL}={instance}"),
+            None => format!("!{INSTANCE_LABEL}"),
+        };
+        let target = WatchTarget {
+            kind: GroupKind::new("moorline.dev", "SyncSet"),
+            namespace: None,
+            patient: true,
+            path: SYNC_SETS.to_owned(),
+            selector: format!("labelSelector={}", query(&selector)),
+            whole: true,
+            watchable: true,
+        };
+        watch_kind(self.0.0.wire.clone(), target, tell)
+    }
+
+    /// Writes the status of a SyncSet.
+    ///
+    /// # Guarantees
+    ///
+    /// Writes only to the SyncSet with this uid.
+    ///
+    /// # Cancellation
+    ///
+    /// Dropping the future leaves open whether the status was written.
+    ///
+    /// # Errors
+    ///
+    /// Any [`ApiError`].
+    pub async fn write_status(&self, name: &SyncName, uid: &str, status: &Value) -> Result<(), ApiError> {
+        let steps = json!([
+            {"op": "test", "path": "/metadata/uid", "value": uid},
+            {"op": "add", "path": "/status", "value": status},
+        ]);
+        let call = ApiRequest::new(RequestClass::Status, "patch", format!("{}/status", set_path(name)))
+            .accept(METADATA)
+            .content("application/json-patch+json", steps.to_string().into_bytes());
+        self.0.0.status_limiter.send(&self.0.0.wire, call, None).await.map(drop)
+    }
+
+    /// Sets the finalizers of a SyncSet.
+    ///
+    /// # Guarantees
+    ///
+    /// Writes only if the SyncSet still has this resourceVersion.
+    ///
+    /// # Cancellation
+    ///
+    /// Dropping the future leaves open whether the finalizers were written.
+    ///
+    /// # Errors
+    ///
+    /// 409 if the SyncSet has changed since; otherwise any [`ApiError`].
+    pub async fn write_finalizers(
+        &self,
+        name: &SyncName,
+        version: &str,
+        finalizers: &[String],
+    ) -> Result<(), ApiError> {
+        let body = json!({"metadata": {"resourceVersion": version, "finalizers": finalizers}});
+        let uri = format!("{}?fieldManager={DAEMON_MANAGER}", set_path(name));
+        let call = ApiRequest::new(RequestClass::Status, "patch", uri)
+            .accept(METADATA)
+            .content("application/merge-patch+json", body.to_string().into_bytes());
+        self.0.0.status_limiter.send(&self.0.0.wire, call, None).await.map(drop)
+    }
+
+    /// Creates a Sync of a set, or applies it if `uid` names the existing one. Returns the Sync as
+    /// it is stored.
+    ///
+    /// # Guarantees
+    ///
+    /// One server-side apply. Writes nothing if a Sync of this name exists that has another uid.
+    ///
+    /// # Cancellation
+    ///
+    /// Dropping the future leaves open whether the Sync was written; the watch tells.
+    ///
+    /// # Errors
+    ///
+    /// 409 if another Sync of this name exists; otherwise any [`ApiError`].
+    pub async fn apply_child(
+        &self,
+        name: &SyncName,
+        manifest: &Value,
+        manager: &str,
+        uid: Option<&str>,
+    ) -> Result<Value, ApiError> {
+        let mut body = manifest.clone();
+        let force = match uid {
+            Some(uid) => {
+                body["metadata"]["uid"] = uid.into();
+                true
+            }
+            // No existing object has this resourceVersion, so the apply conflicts if there is one.
+            None => {
+                body["metadata"]["resourceVersion"] = "1".into();
+                false
+            }
+        };
+        let uri =
+            format!("{}?fieldManager={}&fieldValidation=Strict&force={force}", path(name), query(manager));
+        let call =
+            ApiRequest::new(RequestClass::Object, "patch", uri).content(APPLY, body.to_string().into_bytes());
+        let id = sync_id(name)?;
+        self.0.send(call, Target { id: &id, owner: None, kind: WriteKind::Apply }).await?.json()
+    }
+
+    /// Deletes a Sync of a set.
+    ///
+    /// # Guarantees
+    ///
+    /// Deletes only this uid in this resourceVersion.
+    ///
+    /// # Cancellation
+    ///
+    /// Dropping the future leaves open whether the Sync was deleted; the watch tells.
+    ///
+    /// # Errors
+    ///
+    /// 404 if it is gone, 409 if it has changed; otherwise any [`ApiError`].
+    pub async fn delete_child(&self, name: &SyncName, uid: &str, version: &str) -> Result<(), ApiError> {
+        let options = json!({
+            "apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background",
+            "preconditions": {"uid": uid, "resourceVersion": version},
+        });
+        let call = ApiRequest::new(RequestClass::Object, "delete", path(name))
+            .accept(METADATA)
+            .content("application/json", options.to_string().into_bytes());
+        let id = sync_id(name)?;
+        self.0.send(call, Target { id: &id, owner: None, kind: WriteKind::Delete }).await.map(drop)
+    }
+}
+
+fn sync_id(name: &SyncName) -> Result<ObjectId, ApiError> {
+    ObjectId::new("moorline.dev", "Sync", &name.namespace, &name.name)
+        .map_err(|error| ApiError::InvalidResponse(error.to_string().into()))
+}
+
+fn set_path(name: &SyncName) -> String {
+    let set = kinds::escape(&name.name);
+    format!("/apis/moorline.dev/v1alpha1/namespaces/{}/syncsets/{set}", name.namespace)
+}

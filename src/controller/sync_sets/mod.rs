@@ -1,0 +1,90 @@
+//! Serves SyncSets: many Syncs from one text.
+//!
+//! In: SyncSets, from a watch (`set_watch.rs`), the Syncs that the daemon watches anyway, and Git.
+//! Out: Syncs, written as the ServiceAccount of their set (`child_writes.rs`), and the status of
+//! the set. One worker serves a set (`set_worker.rs`); the decisions are in `moorline-sync-set`.
+//!
+//! While nothing changes, only repositories are polled.
+
+mod child_writes;
+mod set_answer;
+mod set_deletion;
+pub(in crate::controller) mod set_sources;
+mod set_status;
+mod set_watch;
+mod set_worker;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde_json::Value;
+use tokio::sync::watch;
+
+use super::Context;
+use crate::api::SyncName;
+use set_watch::keep_sync_sets;
+
+/// The Syncs of one namespace, by name.
+pub(crate) type NamespaceSyncs = BTreeMap<Box<str>, Arc<Value>>;
+
+/// The Syncs of the cluster that this daemon serves, by namespace.
+#[derive(Default)]
+pub(crate) struct KnownSyncs {
+    namespaces: Mutex<HashMap<Box<str>, watch::Sender<NamespaceSyncs>>>,
+    /// True once a list was complete.
+    is_listed: watch::Sender<bool>,
+}
+
+impl KnownSyncs {
+    /// Notes the state of a Sync; none if it is gone.
+    pub(super) fn note_sync(&self, name: &SyncName, sync: Option<&Arc<Value>>) {
+        let mut namespaces = self.lock();
+        let syncs = namespaces.entry(name.namespace.clone()).or_default();
+        syncs.send_if_modified(|syncs| match sync {
+            Some(sync) => {
+                syncs.insert(name.name.clone(), sync.clone());
+                true
+            }
+            None => syncs.remove(&name.name).is_some(),
+        });
+        if syncs.borrow().is_empty() && syncs.receiver_count() == 0 {
+            namespaces.remove(&name.namespace);
+        }
+    }
+
+    /// Notes that a list is complete: other Syncs are gone.
+    pub(super) fn note_listed(&self, there: &BTreeSet<SyncName>) {
+        for (namespace, syncs) in &*self.lock() {
+            let is_there = |name: &str| there.contains(&SyncName::new(namespace, name));
+            syncs.send_if_modified(|syncs| {
+                let before = syncs.len();
+                syncs.retain(|name, _| is_there(name));
+                syncs.len() != before
+            });
+        }
+        self.is_listed.send_replace(true);
+    }
+
+    /// Returns the Syncs of a namespace, as they change.
+    fn follow(&self, namespace: &str) -> watch::Receiver<NamespaceSyncs> {
+        self.lock().entry(namespace.into()).or_default().subscribe()
+    }
+
+    /// Waits until all Syncs are known.
+    async fn wait_until_listed(&self) {
+        // The sender lives as long as this value.
+        let _ = self.is_listed.subscribe().wait_for(|listed| *listed).await;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Box<str>, watch::Sender<NamespaceSyncs>>> {
+        self.namespaces.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Serves the SyncSets until `serving` ends.
+pub(crate) async fn run_beside(context: Arc<Context>, serving: impl Future) {
+    tokio::select! {
+        _ = serving => {}
+        () = keep_sync_sets(&context) => {}
+    }
+}

@@ -1,0 +1,140 @@
+//! The last complete answer of the generators of a set.
+//!
+//! In: the set, and its repositories. Out: [`SetAnswer`]s. An answer of a failed poll or read does
+//! not exist: the previous one of the same spec stays.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::Notify;
+
+use super::super::Context;
+use super::set_sources::SetSource;
+use crate::api::{SetRevision, SyncName, SyncSet};
+use crate::clock;
+use crate::cluster::Cluster;
+use crate::report::{ErrorCause, ReconcileError};
+use crate::source::Revision;
+use crate::sync_set::{ParameterSets, generate, git_generators};
+
+/// Longest time of the polls and reads of one set.
+const TIMEOUT: Duration = Duration::from_secs(120);
+/// Interval of polls if the spec has none.
+const INTERVAL: Duration = Duration::from_secs(60);
+
+/// Complete parameters, and where they come from.
+pub(super) struct SetAnswer {
+    pub(super) parameters: ParameterSets,
+    /// Counts the answers of a worker.
+    pub(super) number: u64,
+    revisions: Vec<Revision>,
+}
+
+/// The generators of a set, and their last complete answer.
+#[derive(Default)]
+pub(super) struct SetGenerators {
+    /// The generation of the spec that the sources are of.
+    generation: Option<i64>,
+    sources: Vec<SetSource>,
+    answer: Option<SetAnswer>,
+    answers: u64,
+    /// Reason for which there is no newer answer.
+    failure: Option<ReconcileError>,
+    next_poll: Option<Instant>,
+    /// The last request for a poll.
+    request: Option<String>,
+}
+
+impl SetGenerators {
+    /// Returns the last complete answer of this spec.
+    pub(super) fn answer(&self) -> Option<&SetAnswer> {
+        self.answer.as_ref()
+    }
+
+    /// Returns the time of the next poll; none without repositories.
+    pub(super) fn next_poll(&self) -> Option<Instant> {
+        self.next_poll
+    }
+
+    /// Asks again after this time, where there is no answer yet.
+    pub(super) fn retry_in(&mut self, pause: Duration) {
+        if self.answer.is_none() {
+            self.next_poll = Some(clock::now() + pause);
+        }
+    }
+
+    /// Reads the Secrets again.
+    pub(super) fn close(&mut self) {
+        self.sources.iter_mut().for_each(SetSource::close);
+        self.next_poll = Some(clock::now());
+    }
+
+    /// Returns the URLs and revisions of the answer.
+    pub(super) fn revisions(&self) -> Vec<SetRevision> {
+        let revisions = self.answer.iter().flat_map(|answer| &answer.revisions);
+        let revision = |(source, revision): (&SetSource, &Revision)| SetRevision {
+            url: source.url().to_owned(),
+            revision: revision.to_string(),
+        };
+        self.sources.iter().zip(revisions).map(revision).collect()
+    }
+
+    /// Asks the generators again where that is due; `request` is any text of a person who asks.
+    pub(super) async fn refresh(
+        &mut self,
+        context: &Context,
+        (cluster, name): (&Cluster, &SyncName),
+        set: &SyncSet,
+        inputs_changed: &Arc<Notify>,
+        request: Option<&str>,
+    ) -> Result<(), ReconcileError> {
+        let generation = set.metadata.generation;
+        if self.generation != generation || self.generation.is_none() {
+            // Another spec: what is known of the last one says nothing about it.
+            *self = Self { request: self.request.take(), answers: self.answers, ..Self::default() };
+            let new = |generator| SetSource::new(context, name, set, generator);
+            self.sources = git_generators(&set.spec).into_iter().map(new).collect::<Result<_, _>>()?;
+            self.generation = generation;
+        }
+        let is_asked = self.request.as_deref() != request;
+        self.request = request.map(str::to_owned);
+        let is_due = self.next_poll.is_some_and(|next| next <= clock::now());
+        let is_first = self.answer.is_none() && self.failure.is_none();
+        if is_first || is_due || is_asked {
+            let interval = set.spec.interval.as_ref().and_then(|interval| interval.duration());
+            self.next_poll = (!self.sources.is_empty()).then(|| clock::now() + interval.unwrap_or(INTERVAL));
+            self.failure = self.ask(context, (cluster, name), set, inputs_changed).await.err();
+        }
+        self.failure.clone().map_or(Ok(()), Err)
+    }
+
+    async fn ask(
+        &mut self,
+        context: &Context,
+        who: (&Cluster, &SyncName),
+        set: &SyncSet,
+        inputs_changed: &Arc<Notify>,
+    ) -> Result<(), ReconcileError> {
+        let by = clock::now() + TIMEOUT;
+        let mut revisions = Vec::new();
+        for source in &mut self.sources {
+            revisions.push(source.poll(context, who, inputs_changed, by).await?);
+        }
+        if self.answer.as_ref().is_some_and(|answer| answer.revisions == revisions) {
+            return Ok(());
+        }
+        let mut files = Vec::new();
+        for (source, revision) in self.sources.iter().zip(&revisions) {
+            files.push(source.read(revision, by).await?);
+        }
+        let parameters = generate(&set.spec, &files).map_err(|message| ReconcileError {
+            cause: ErrorCause::RenderFailed,
+            message,
+            problems: Vec::new(),
+            permanent: true,
+        })?;
+        self.answers += 1;
+        self.answer = Some(SetAnswer { parameters, number: self.answers, revisions });
+        Ok(())
+    }
+}

@@ -1,0 +1,134 @@
+//! The status of a set, and its Events.
+//!
+//! In: the result of a pass. Out: one write where something has changed.
+
+use std::time::SystemTime;
+
+use serde_json::{Value, json};
+
+use super::super::Context;
+use super::super::status::events::event;
+use crate::api::{HeldRemoval, Reason, SetCounts, SetRevision, SyncName};
+use crate::cluster::SyncSetRequests;
+
+/// Maximum number of names in a text.
+const MAX_NAMES: usize = 10;
+/// Maximum number of characters of a message.
+const MAX_MESSAGE: usize = 2_000;
+
+/// The Ready condition of a set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct SetState {
+    pub(super) is_ready: bool,
+    pub(super) reason: Box<str>,
+    pub(super) message: String,
+}
+
+impl SetState {
+    /// A state that is not ready.
+    pub(super) fn not_ready(reason: impl ToString, message: impl Into<String>) -> Self {
+        Self { is_ready: false, reason: reason.to_string().into(), message: message.into() }
+    }
+}
+
+/// Result of a pass.
+pub(super) struct SetFacts {
+    pub(super) state: SetState,
+    /// None keeps the last numbers.
+    pub(super) counts: Option<SetCounts>,
+    pub(super) revisions: Vec<SetRevision>,
+    pub(super) removal: Option<HeldRemoval>,
+    /// True if Syncs of others have names of the set.
+    pub(super) has_conflicts: bool,
+}
+
+/// Writes the status of a set unless it has it already; `set` is its newest snapshot and `known`
+/// the status that was written last.
+pub(super) async fn report_set(
+    context: &Context,
+    name: &SyncName,
+    set: &Value,
+    facts: SetFacts,
+    known: &mut Option<Value>,
+) {
+    let text = |pointer: &str| set.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let before = known.as_ref().or_else(|| set.get("status")).cloned().unwrap_or_default();
+    let status = next_status(&before, set, &facts);
+    if status == before {
+        return;
+    }
+    let uid = text("/metadata/uid");
+    match SyncSetRequests::new(&context.cluster).write_status(name, uid, &status).await {
+        Ok(()) => {
+            let was = |status: &Value| {
+                let condition = status.pointer("/conditions/0");
+                condition.map(|it| (it["status"].clone(), it["reason"].clone()))
+            };
+            if was(&before) != was(&status) && *facts.state.reason != *Reason::Progressing.to_string() {
+                let type_ = if facts.state.is_ready { "Normal" } else { "Warning" };
+                tell(context, name, uid, (type_, &facts.state.reason, &facts.state.message)).await;
+            }
+            *known = Some(status);
+        }
+        Err(failure) => tracing::debug!(set = %name, %failure, "a status could not be written"),
+    }
+}
+
+fn next_status(before: &Value, set: &Value, facts: &SetFacts) -> Value {
+    let generation = set.pointer("/metadata/generation");
+    let message: String = facts.state.message.chars().take(MAX_MESSAGE).collect();
+    let status = if facts.state.is_ready { "True" } else { "False" };
+    let last = before.pointer("/conditions/0");
+    let since =
+        last.filter(|last| last["status"] == status).and_then(|last| last["lastTransitionTime"].as_str());
+    let since = since.map_or_else(now, str::to_owned);
+    let counts = facts.counts.map_or_else(|| before.get("children").cloned(), |counts| Some(json!(counts)));
+    let mut next = json!({
+        "observedGeneration": generation,
+        "conditions": [{
+            "type": "Ready", "status": status, "reason": facts.state.reason, "message": message,
+            "lastTransitionTime": since, "observedGeneration": generation,
+        }],
+    });
+    if let Some(counts) = counts {
+        next["children"] = counts;
+    }
+    if !facts.revisions.is_empty() {
+        next["revisions"] = json!(facts.revisions);
+    }
+    if let Some(removal) = &facts.removal {
+        next["removal"] = json!(removal);
+    }
+    next
+}
+
+fn now() -> String {
+    let now = jiff::Timestamp::try_from(SystemTime::now()).unwrap_or_default();
+    jiff::Timestamp::from_second(now.as_second()).unwrap_or(now).to_string()
+}
+
+/// Writes an Event about a set.
+pub(super) async fn tell(
+    context: &Context,
+    name: &SyncName,
+    uid: &str,
+    (type_, reason, note): (&str, &str, &str),
+) {
+    if !context.reporting.events.take(&name.namespace) {
+        return;
+    }
+    let mut event = event(name, uid, type_, reason, note);
+    event["regarding"]["kind"] = json!("SyncSet");
+    if let Err(failure) = context.cluster.syncs().write_event(event, &name.namespace).await {
+        tracing::debug!(set = %name, %failure, "an Event could not be written");
+    }
+}
+
+/// Returns the first names as a text.
+pub(super) fn list_names(names: &[String]) -> String {
+    let first = names.iter().take(MAX_NAMES).cloned().collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(MAX_NAMES) {
+        0 => first,
+        more => format!("{first} and {more} more"),
+    }
+}
