@@ -92,7 +92,7 @@ pub(crate) const TABLE: [Row; 47] = [
 ];
 
 /// Names under which `src/lib.rs` re-exports the crates, and the module behind each.
-const ALIASES: [(&str, &[&str]); 23] = [
+const ALIASES: [(&str, &[&str]); 24] = [
     ("chance", &["runtime", "chance"]),
     ("clock", &["runtime", "clock"]),
     ("desired", &["engine", "desired"]),
@@ -115,6 +115,7 @@ const ALIASES: [(&str, &[&str]); 23] = [
     ("sanitize", &["core", "sanitize"]),
     ("source", &["git"]),
     ("sync_set", &["sync-set"]),
+    ("token_bucket", &["runtime", "token_bucket"]),
     ("tree", &["core", "tree"]),
 ];
 

@@ -1,6 +1,7 @@
 //! Reads the Events about a Sync, its objects and what they own.
 //!
-//! In: a Sync and its tree. Out: [`EventList`]. The Events of a namespace are listed once for all viewers.
+//! In: a Sync and its tree. Out: [`EventList`]. The Events of a namespace are listed once for all
+//! viewers.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -71,7 +71,8 @@ mod tests {
             now.fetch_sub(1, Ordering::Relaxed);
             Ok::<(), String>(())
         };
-        // The first two reads have the turns; of each other Sync, Events are asked for before the tree.
+        // The first two reads have the turns. Of each other Sync, Events are asked for before the
+        // tree.
         let both = (0..6).map(|number| {
             let (reads, read, sync) = (&reads, &read, SyncName::new("ops", &number.to_string()));
             async move {

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::time::Instant;
 
 use super::prepare::{source_error, too_slow};
-use super::renderer::source_cause;
+use super::render_errors::source_cause;
 use crate::chance;
 use crate::report::{ErrorCause, ReconcileError};
 use crate::source::{Error, LfsError, LfsFile, LfsProblem, Repository, Snapshot, fetch_lfs, fill_lfs};

@@ -22,6 +22,7 @@ pub(crate) mod policy_inputs;
 pub(crate) mod prepare;
 pub(crate) mod refused_commit;
 pub mod remote_bases;
+pub(crate) mod render_errors;
 pub(crate) mod render_memory;
 pub(crate) mod renderer;
 pub(crate) mod revision_gate;

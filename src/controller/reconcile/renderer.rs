@@ -12,17 +12,20 @@ use super::lfs_files::LfsFetches;
 use super::mounts::MountSource;
 use super::prepare::{cluster_error, source_error, too_slow};
 use super::remote_bases::RemoteBaseContext;
+use super::render_errors::{
+    being_fetched, check_signed, comes_from_elsewhere, of_chart, of_dependency, of_helm,
+};
 use crate::api::SyncName;
 use crate::cluster::{Cluster, SecretData};
 use crate::controller::spec::ValidatedSpec;
 use crate::decryption::mask_files;
-use crate::helm::{Helm, HelmError};
+use crate::helm::Helm;
 use crate::kustomize::PublishedChart;
 use crate::position::SourcePosition;
 use crate::render::helm::{Capabilities, FetchedChart, FetchedDependency, LockedDependency};
 use crate::render::{Rendered, SourceType};
 use crate::report::{ErrorCause, ReconcileError};
-use crate::source::{ArtifactError, ChartError, ChartRef, ChartRequest, Credentials, Error, Revision};
+use crate::source::{ChartRef, ChartRequest, Credentials, Revision};
 use crate::tree::{FileTree, MemoryLimit};
 
 /// Published charts that kustomizations and charts reference. They are fetched while no memory is
@@ -330,77 +333,4 @@ fn chart_of(valid_spec: &ValidatedSpec, revision: &Revision) -> Result<Option<Ch
         return Err(ReconcileError { cause, message, problems, permanent: false });
     };
     Ok(Some(chart))
-}
-
-/// Maps an error of a chart to a reconcile error.
-pub(crate) fn of_chart(error: &ChartError) -> ReconcileError {
-    ReconcileError {
-        cause: match error {
-            ChartError::Server(error) => source_cause(error),
-            error => ErrorCause::Input(error.reason()),
-        },
-        message: error.to_string(),
-        problems: Vec::new(),
-        permanent: error.needs_new_input(),
-    }
-}
-
-/// Maps an error of a dependency to a reconcile error.
-fn of_dependency(dependency: &LockedDependency, error: &ChartError) -> ReconcileError {
-    let reconcile_error = of_chart(error);
-    let message =
-        format!("the dependency {} {}: {}", dependency.name, dependency.version, reconcile_error.message);
-    ReconcileError { message, ..reconcile_error }
-}
-
-/// The refusal of a chart from elsewhere in the text of a stranger.
-fn comes_from_elsewhere() -> ReconcileError {
-    let message = "it names a chart that comes from elsewhere, and nothing is fetched for a pull request";
-    let (cause, problems) = (ErrorCause::RenderFailed, Vec::new());
-    ReconcileError { cause, message: message.to_owned(), problems, permanent: true }
-}
-
-/// Refuses a dependency beside a signed chart: a signature covers only what is in its archive, and
-/// Chart.lock has versions, not digests.
-fn check_signed(is_signed: bool, dependency: &LockedDependency) -> Result<(), ReconcileError> {
-    if !is_signed {
-        return Ok(());
-    }
-    let LockedDependency { name, version, .. } = dependency;
-    let message = format!(
-        "the dependency {name} {version} is not in the signed chart, so render.helm.chart.verify does not cover it; \
-         run `helm dependency update` before `helm package`, publish and sign that version"
-    );
-    let (cause, problems) = (ErrorCause::Input("SignatureMissing"), Vec::new());
-    Err(ReconcileError { cause, message, problems, permanent: true })
-}
-
-fn being_fetched() -> ReconcileError {
-    let message = "charts are being fetched".to_owned();
-    ReconcileError { cause: ErrorCause::Stopped, message, problems: Vec::new(), permanent: false }
-}
-
-fn of_helm(failure: HelmError) -> ReconcileError {
-    let cause = match &failure {
-        HelmError::Stopped => ErrorCause::Stopped,
-        failure => ErrorCause::Input(failure.reason()),
-    };
-    let lasting = failure.is_permanent();
-    ReconcileError { cause, message: failure.to_string(), problems: Vec::new(), permanent: lasting }
-}
-
-/// Returns the cause of an error of a repository; where nothing depends on it, its reason.
-pub(super) fn source_cause(error: &Error) -> ErrorCause {
-    match error {
-        Error::Denied { .. } | Error::KeyRefused { .. } => ErrorCause::RepositoryAccessDenied,
-        Error::NoRepository { .. } | Error::Artifact(ArtifactError::Missing { .. }) => {
-            ErrorCause::RepositoryNotFound
-        }
-        Error::Untrusted { .. } => ErrorCause::RepositoryUntrusted,
-        Error::NoReference { .. } => ErrorCause::ReferenceNotFound,
-        Error::NoPath { .. } => ErrorCause::PathNotFound,
-        Error::Stopped => ErrorCause::Stopped,
-        Error::Module { cause, .. } => source_cause(cause),
-        error => ErrorCause::Input(error.reason()),
-    }
 }

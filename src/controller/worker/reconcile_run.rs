@@ -19,7 +19,7 @@ use crate::controller::reconcile::mounts;
 use crate::controller::reconcile::prepare::source_error;
 use crate::controller::reconcile::refused_commit::{record_interruption, waits_to_try};
 use crate::controller::reconcile::remote_bases::TrackedBases;
-use crate::controller::reconcile::renderer::of_chart;
+use crate::controller::reconcile::render_errors::of_chart;
 use crate::controller::reconcile::unrendered_commit::UnrenderedCommit;
 use crate::controller::reconcile::{Aim, ReconcileContext};
 use crate::controller::status::StatusRecorder;

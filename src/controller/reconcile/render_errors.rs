@@ -1,0 +1,82 @@
+//! Errors of charts, helm and repositories as errors of a reconcile.
+//!
+//! In: an error of a fetch or of a render.
+//! Out: a [`ReconcileError`] with its cause, and whether only a new input can end it.
+
+use crate::helm::HelmError;
+use crate::render::helm::LockedDependency;
+use crate::report::{ErrorCause, ReconcileError};
+use crate::source::{ArtifactError, ChartError, Error};
+
+/// Maps an error of a chart to a reconcile error.
+pub(crate) fn of_chart(error: &ChartError) -> ReconcileError {
+    ReconcileError {
+        cause: match error {
+            ChartError::Server(error) => source_cause(error),
+            error => ErrorCause::Input(error.reason()),
+        },
+        message: error.to_string(),
+        problems: Vec::new(),
+        permanent: error.needs_new_input(),
+    }
+}
+
+/// Maps an error of a dependency to a reconcile error.
+pub(super) fn of_dependency(dependency: &LockedDependency, error: &ChartError) -> ReconcileError {
+    let reconcile_error = of_chart(error);
+    let message =
+        format!("the dependency {} {}: {}", dependency.name, dependency.version, reconcile_error.message);
+    ReconcileError { message, ..reconcile_error }
+}
+
+/// The refusal of a chart from elsewhere in the text of a stranger.
+pub(super) fn comes_from_elsewhere() -> ReconcileError {
+    let message = "it names a chart that comes from elsewhere, and nothing is fetched for a pull request";
+    let (cause, problems) = (ErrorCause::RenderFailed, Vec::new());
+    ReconcileError { cause, message: message.to_owned(), problems, permanent: true }
+}
+
+/// Refuses a dependency beside a signed chart: a signature covers only what is in its archive, and
+/// Chart.lock has versions, not digests.
+pub(super) fn check_signed(is_signed: bool, dependency: &LockedDependency) -> Result<(), ReconcileError> {
+    if !is_signed {
+        return Ok(());
+    }
+    let LockedDependency { name, version, .. } = dependency;
+    let message = format!(
+        "the dependency {name} {version} is not in the signed chart, so render.helm.chart.verify does not cover it; \
+         run `helm dependency update` before `helm package`, publish and sign that version"
+    );
+    let (cause, problems) = (ErrorCause::Input("SignatureMissing"), Vec::new());
+    Err(ReconcileError { cause, message, problems, permanent: true })
+}
+
+pub(super) fn being_fetched() -> ReconcileError {
+    let message = "charts are being fetched".to_owned();
+    ReconcileError { cause: ErrorCause::Stopped, message, problems: Vec::new(), permanent: false }
+}
+
+pub(super) fn of_helm(failure: HelmError) -> ReconcileError {
+    let cause = match &failure {
+        HelmError::Stopped => ErrorCause::Stopped,
+        failure => ErrorCause::Input(failure.reason()),
+    };
+    let lasting = failure.is_permanent();
+    ReconcileError { cause, message: failure.to_string(), problems: Vec::new(), permanent: lasting }
+}
+
+/// Returns the cause of an error of a repository; where nothing depends on it, its reason.
+pub(super) fn source_cause(error: &Error) -> ErrorCause {
+    match error {
+        Error::Denied { .. } | Error::KeyRefused { .. } => ErrorCause::RepositoryAccessDenied,
+        Error::NoRepository { .. } | Error::Artifact(ArtifactError::Missing { .. }) => {
+            ErrorCause::RepositoryNotFound
+        }
+        Error::Untrusted { .. } => ErrorCause::RepositoryUntrusted,
+        Error::NoReference { .. } => ErrorCause::ReferenceNotFound,
+        Error::NoPath { .. } => ErrorCause::PathNotFound,
+        Error::Stopped => ErrorCause::Stopped,
+        Error::Module { cause, .. } => source_cause(cause),
+        error => ErrorCause::Input(error.reason()),
+    }
+}
