@@ -62,8 +62,8 @@ pub(crate) use status::source_summary::of_resource as summarize_source;
 
 /// State that all Syncs of a daemon share. Each field has one writer.
 pub struct Context {
-    /// The cluster, with the daemon's own identity. Written by `crates/cluster`: the store by
-    /// watches and replies alone.
+    /// The home cluster, with the daemon's own identity: Syncs, their Secrets, Events, Leases.
+    /// Written by `crates/cluster`: the store by watches and replies alone.
     pub cluster: Cluster,
     /// Repositories and helm. Mirrors are written by `crates/git`, under the lock of a repository.
     pub sources: CommitSources,
@@ -76,7 +76,7 @@ pub struct Context {
     /// Namespace and local disk of the daemon. Set at the start.
     pub installation: Installation,
     /// The cluster as each impersonated ServiceAccount sees it, by user name. Written by
-    /// [`Context::cluster_of`].
+    /// [`Context::home_of`].
     identities: tokio::sync::Mutex<HashMap<String, Cluster>>,
     /// Limits on reads and verifications. Written by [`Context::verify_turn`] and by health checks.
     pacing: Pacing,
@@ -247,8 +247,18 @@ impl Context {
         ))
     }
 
-    /// Returns the cluster with the identity of a Sync.
-    async fn cluster_of(
+    /// Returns the cluster in which the objects of a Sync live, with the identity that writes them.
+    async fn target_of(
+        &self,
+        sync: &SyncName,
+        valid_spec: &ValidatedSpec,
+    ) -> Result<Cluster, ReconcileError> {
+        self.home_of(sync, valid_spec).await
+    }
+
+    /// Returns the home cluster with the identity of a Sync, which reads everything that the spec
+    /// names.
+    async fn home_of(
         &self,
         sync: &SyncName,
         valid_spec: &ValidatedSpec,

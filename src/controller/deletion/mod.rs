@@ -112,7 +112,7 @@ pub(crate) async fn finalize(
 /// Deletes the objects of the Sync, and returns those that stay.
 async fn delete_owned(going: &DeletionContext<'_>, valid_spec: &ValidatedSpec) -> Orphans {
     let (context, name) = (going.context, going.resource_recorder.name());
-    let cluster = context.cluster_of(name, valid_spec).await.ok();
+    let cluster = context.target_of(name, valid_spec).await.ok();
     let (mut pauses, until) = (context.pauses().cluster, clock::now() + valid_spec.timeout);
     // Dependents are deleted first, in reverse order of creation.
     let _ = tokio::time::timeout_at(until.into(), context.peers.wait_for_dependents(name, GRACE)).await;
@@ -194,7 +194,7 @@ async fn delete(
 ) -> Result<Orphans, ApiError> {
     let (context, resource_recorder, sync) = (going.context, going.resource_recorder, going.sync);
     let name = resource_recorder.name();
-    let cluster = &match context.cluster_of(name, valid_spec).await {
+    let cluster = &match context.target_of(name, valid_spec).await {
         Ok(cluster) => cluster,
         Err(reconcile_error) => return Err(ApiError::Unreachable(reconcile_error.message.into())),
     };

@@ -48,6 +48,9 @@ pub(crate) struct ReconcileRequest {
     pub(crate) chart_keys: Option<Arc<TrustedKeys>>,
     /// The namespace of the Sync, in which its Secret is.
     pub(crate) namespace: Box<str>,
+    /// The home cluster as the Sync's identity sees it: everything that the spec names is there.
+    pub(crate) home: Cluster,
+    /// The cluster in which the objects of the Sync live.
     pub(crate) cluster: Cluster,
     /// The value of the request annotation, which changes with each request to poll now.
     pub(crate) request: Option<String>,
