@@ -27,6 +27,7 @@ pub mod schedule;
 pub mod spec;
 pub mod standalone;
 mod status;
+mod targets;
 mod worker;
 
 use std::collections::HashMap;
@@ -58,6 +59,8 @@ use spec::ValidatedSpec;
 pub use status::board::Board;
 pub use status::lease_record::LeaseRecord;
 use status::metrics_and_logs::Reporting;
+use targets::{check_home, check_use, connect_target};
+pub use targets::{RemoteConnector, Targets};
 pub(crate) use status::source_summary::of_resource as summarize_source;
 
 /// State that all Syncs of a daemon share. Each field has one writer.
@@ -75,6 +78,8 @@ pub struct Context {
     settings: CurrentSettings,
     /// Namespace and local disk of the daemon. Set at the start.
     pub installation: Installation,
+    /// Other clusters with objects of Syncs. Written by `targets/`.
+    pub targets: Targets,
     /// The cluster as each impersonated ServiceAccount sees it, by user name. Written by
     /// [`Context::home_of`].
     identities: tokio::sync::Mutex<HashMap<String, Cluster>>,
@@ -184,6 +189,7 @@ impl Context {
                 reset: Notify::new(),
             },
             installation: Installation { namespace: parts.namespace, disk: parts.disk },
+            targets: Targets::default(),
             identities: tokio::sync::Mutex::default(),
             pacing: Pacing { verify: tokio::sync::Mutex::new(clock::now()), reads: FairQueue::new(READS) },
             lifetime: Lifetime { began: clock::now(), ending: parts.ending, grace: GRACE },
@@ -223,6 +229,7 @@ impl Context {
     /// Replaces the settings; values that are read only at the start keep their effect.
     pub fn change(&self, settings: Settings) {
         self.cluster.set_rate(settings.qps, settings.burst);
+        self.targets.set_rate(settings.qps, settings.burst);
         *self.settings.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(settings);
         self.settings.reset.notify_waiters();
     }
@@ -253,7 +260,22 @@ impl Context {
         sync: &SyncName,
         valid_spec: &ValidatedSpec,
     ) -> Result<Cluster, ReconcileError> {
-        self.home_of(sync, valid_spec).await
+        let home = self.home_of(sync, valid_spec).await?;
+        let Some(secret) = &valid_spec.cluster else { return check_home(sync).map(|()| home) };
+        check_use(self, sync, (secret, valid_spec.service_account.as_deref()), &home).await?;
+        let data = inspect::secret(&self.cluster, &sync.namespace, &secret.name).await?;
+        connect_target(self, sync, secret, data).await
+    }
+
+    /// Notifies all Syncs.
+    fn wake_all(&self) {
+        self.cluster.wake_all();
+        self.targets.wake_all();
+    }
+
+    /// Returns the queue for reads of the statuses of a Sync's objects.
+    fn reads_of(&self, sync: &SyncName) -> FairQueue {
+        self.targets.reads_of(sync).unwrap_or_else(|| self.pacing.reads.clone())
     }
 
     /// Returns the home cluster with the identity of a Sync, which reads everything that the spec

@@ -14,6 +14,7 @@ mod common_steps;
 mod decision;
 pub(crate) mod delete_hooks;
 mod held_deletion;
+mod remote_deletion;
 pub mod object_release;
 pub(crate) mod orphans;
 mod status_texts;
@@ -47,6 +48,7 @@ pub(crate) use cancellation::DeletionStop;
 pub(crate) use decision::{DeletionDecision, has_begun};
 use delete_hooks::run_delete_hooks;
 use orphans::Orphans;
+use remote_deletion::delete_remote;
 
 /// Pause between two rounds of a deletion.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -112,6 +114,9 @@ pub(crate) async fn finalize(
 /// Deletes the objects of the Sync, and returns those that stay.
 async fn delete_owned(going: &DeletionContext<'_>, valid_spec: &ValidatedSpec) -> Orphans {
     let (context, name) = (going.context, going.resource_recorder.name());
+    if name.target().is_some() {
+        return delete_remote(going, valid_spec).await;
+    }
     let cluster = context.target_of(name, valid_spec).await.ok();
     let (mut pauses, until) = (context.pauses().cluster, clock::now() + valid_spec.timeout);
     // Dependents are deleted first, in reverse order of creation.

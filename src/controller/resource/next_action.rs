@@ -17,6 +17,7 @@ use super::mounts;
 use super::secrets::{chart_credentials, credentials};
 use super::signers::{revoke_keys, signing_keys};
 use super::substitution_sources::filled;
+use super::target::target;
 use crate::adopt::AdoptedFrom;
 use crate::api::{
     ADOPTED_FROM_ANNOTATION, APPROVE_ANNOTATION, APPROVED_BY_ANNOTATION, MOVES_TO_ANNOTATION,
@@ -131,7 +132,7 @@ impl SyncWorker {
         valid_spec: ValidatedSpec,
     ) -> Result<ReconcileRequest, ReconcileError> {
         let home = self.context.home_of(&self.name, &valid_spec).await?;
-        let cluster = self.context.target_of(&self.name, &valid_spec).await?;
+        let cluster = target(self, &valid_spec, &home).await?;
         let credentials = credentials(self, &valid_spec, &home).await?;
         let chart_login = chart_credentials(self, &valid_spec, &home).await?;
         let keys = signing_keys(self, &valid_spec, &home).await?;

@@ -335,7 +335,8 @@ impl Reconciler {
         }
         // Health that changed while no status was read is unknown.
         let judges_anew = old.health != new.health || old.suspend && !new.suspend;
-        let other_eyes = old.service_account != new.service_account;
+        let other_eyes =
+            old.service_account != new.service_account || !self.order.cluster.is_same(&order.cluster);
         let repairs_anew = old.drift != new.drift && new.drift == DriftMode::Repair;
         let last = std::mem::replace(&mut self.order, order);
         if other_source || other_chart || other_mounts {

@@ -81,6 +81,7 @@ impl ReconcileRequest {
             && !mount_poll::are_other(&self.mounts, &other.mounts)
             && (&self.refused, &self.moves_to) == (&other.refused, &other.moves_to)
             && self.hold == other.hold
+            && self.cluster.is_same(&other.cluster)
     }
 }
 
