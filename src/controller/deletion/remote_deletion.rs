@@ -13,11 +13,14 @@ use crate::clock;
 use crate::controller::chance;
 use crate::controller::spec::ValidatedSpec;
 
+/// Reasons of objects that are waited for.
+const PASSING: [&str; 2] = ["Timeout", "Forbidden"];
+
 /// Deletes the objects, and returns those that stay.
 ///
 /// # Guarantees
 ///
-/// Objects stay only after the cluster has answered since.
+/// No object stays because the cluster does not answer, refuses a request, or takes too long.
 pub(super) async fn delete_remote(going: &DeletionContext<'_>, valid_spec: &ValidatedSpec) -> Orphans {
     let (context, name) = (going.context, going.resource_recorder.name());
     let (mut pauses, first) = (context.pauses().cluster, clock::now() + valid_spec.timeout);
@@ -27,28 +30,46 @@ pub(super) async fn delete_remote(going: &DeletionContext<'_>, valid_spec: &Vali
             return Orphans::all(None, name, why);
         }
         let until = clock::now() + valid_spec.timeout;
-        let failure = match delete(going, valid_spec, until).await {
-            Ok(orphans) if is_empty(&orphans) => return orphans,
-            Ok(orphans) => match failure_now(going, valid_spec).await {
+        let open = match delete(going, valid_spec, until).await {
+            Ok(orphans) => match still_open(&orphans) {
                 None => return orphans,
-                Some(failure) => failure,
+                Some(open) => open,
             },
             Err(failure) => failure.to_string(),
         };
-        going.report_status(status_texts::away(name, &failure));
+        going.report_status(status_texts::away(name, &open));
         sleep(pauses.failed(chance())).await;
     }
 }
 
-fn is_empty(orphans: &Orphans) -> bool {
-    orphans.objects.is_empty() && orphans.all.is_none()
+/// Returns the reason to try again, if the objects that are left do not stay for good.
+fn still_open(orphans: &Orphans) -> Option<String> {
+    let open = orphans.objects.iter().find(|(_, why)| PASSING.contains(why));
+    match (open, orphans.all) {
+        (Some((id, why)), _) => Some(format!("{id} is not deleted yet ({why})")),
+        (None, Some(why)) => Some(format!("nothing could be deleted ({why})")),
+        (None, None) => None,
+    }
 }
 
-/// Returns the reason for which the cluster cannot be asked now.
-async fn failure_now(going: &DeletionContext<'_>, valid_spec: &ValidatedSpec) -> Option<String> {
-    let name = going.resource_recorder.name();
-    match going.context.target_of(name, valid_spec).await {
-        Err(error) => Some(error.message),
-        Ok(cluster) => cluster.discovery().refresh().await.err().map(|failure| failure.to_string()),
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::object::ObjectId;
+
+    #[test]
+    fn only_what_stays_for_good_ends_the_deletion() {
+        let id = ObjectId::parse("/ConfigMap|shop/a").unwrap();
+        for (why, all, expect) in [
+            (None, None, false),
+            (Some("Protected"), None, false),
+            (Some("Timeout"), None, true),
+            (Some("Forbidden"), None, true),
+            (None, Some("HooksUnknown"), true),
+            (Some("Protected"), Some("Unseen"), true),
+        ] {
+            let objects = why.map(|why| (id.clone(), why)).into_iter().collect();
+            assert_eq!(still_open(&Orphans { objects, all }).is_some(), expect, "{why:?} {all:?}");
+        }
     }
 }

@@ -255,6 +255,33 @@ mod tests {
         all.wait_for_hand_overs(&sync).await;
     }
 
+    #[test]
+    fn the_owner_of_an_object_is_looked_for_in_its_own_cluster() {
+        let [home, away, other] = [None, Some("m"), Some("o")].map(|mark| {
+            let name = SyncName::new("ops", "own");
+            mark.map_or(name.clone(), |mark| name.in_target(mark))
+        });
+        let all = Peers::default();
+        for (name, mark) in [("b", None), ("a", Some("m"))] {
+            let name = SyncName::new("ops", name);
+            all.add(&mark.map_or(name.clone(), |mark| name.in_target(mark)));
+        }
+        assert!(!all.is_gone(&home, "ops/z"), "the list is not complete");
+        all.retain_listed(&[SyncName::new("ops", "a"), SyncName::new("ops", "b")].into());
+        for (own, owner, expect) in [
+            (&home, "ops/z", true),
+            (&home, "ops/b", false),
+            (&home, "@m/ops.z", false),
+            (&away, "@m/ops.z", true),
+            (&away, "@m/ops.a", false),
+            (&away, "@o/ops.a", false),
+            (&away, "ops/z", false),
+            (&other, "@m/ops.z", false),
+        ] {
+            assert_eq!(all.is_gone(own, owner), expect, "{own:?} {owner}");
+        }
+    }
+
     #[tokio::test(start_paused = true)]
     async fn a_wait_that_is_dropped_is_made_up_for_by_the_next() {
         let (all, sync, gate) = (Peers::default(), SyncName::new("ops", "a"), TransferGate::default());

@@ -279,3 +279,6 @@ pub(super) async fn connect_target(
 
 /// Cause of a Secret that gives no access to another cluster.
 const INVALID: ErrorCause = ErrorCause::Input("KubeconfigInvalid");
+
+#[cfg(test)]
+mod tests;
