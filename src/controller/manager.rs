@@ -109,8 +109,8 @@ struct WorkerHandle {
 }
 
 impl Manager {
-    /// Reads the id of the home cluster before the first Sync with objects in another one is served,
-    /// because its name there contains that id; and serves those that have waited for it.
+    /// Reads the id of the home cluster before the first Sync with objects in another one is
+    /// served, because its marks there contain that id; and serves those that have waited for it.
     async fn place_others(&mut self, next: Option<&SyncWatchEvent>) {
         let asks = next.is_some_and(|event| {
             let SyncWatchEvent::Seen(_, sync) = event else { return false };

@@ -59,9 +59,9 @@ use spec::ValidatedSpec;
 pub use status::board::Board;
 pub use status::lease_record::LeaseRecord;
 use status::metrics_and_logs::Reporting;
-use targets::{check_home, check_use, connect_target};
-pub use targets::{RemoteConnector, Targets};
 pub(crate) use status::source_summary::of_resource as summarize_source;
+pub use targets::{RemoteConnector, Targets};
+use targets::{check_home, check_use, connect_target};
 
 /// State that all Syncs of a daemon share. Each field has one writer.
 pub struct Context {
@@ -280,11 +280,7 @@ impl Context {
 
     /// Returns the home cluster with the identity of a Sync, which reads everything that the spec
     /// names.
-    async fn home_of(
-        &self,
-        sync: &SyncName,
-        valid_spec: &ValidatedSpec,
-    ) -> Result<Cluster, ReconcileError> {
+    async fn home_of(&self, sync: &SyncName, valid_spec: &ValidatedSpec) -> Result<Cluster, ReconcileError> {
         let Some(account) = &valid_spec.service_account else { return Ok(self.cluster.clone()) };
         if self.installation.disk.is_some() {
             // In a demonstration every Sync has all rights.

@@ -16,7 +16,10 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{ApprovalPolicy, ClusterTarget, DecryptionSpec, DurationText, HealthSpec, RenderSpec, Source, SyncStatus, yes};
+use super::{
+    ApprovalPolicy, ClusterTarget, DecryptionSpec, DurationText, HealthSpec, RenderSpec, Source, SyncStatus,
+    yes,
+};
 
 /// A folder of a Git repository that is synced to a cluster.
 #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Debug, Clone, PartialEq)]

@@ -93,7 +93,8 @@ mod tests {
 
     #[test]
     fn the_longest_names_fit_what_the_server_takes() {
-        let long = SyncName::new(&"n".repeat(63), &"s".repeat(MAX_TARGET_NAME - 63)).in_target(&"a".repeat(16));
+        let long =
+            SyncName::new(&"n".repeat(63), &"s".repeat(MAX_TARGET_NAME - 63)).in_target(&"a".repeat(16));
         assert!(long.manager().len() <= 128, "{}", long.manager().len());
         assert!(long.label().len() <= 63, "{}", long.label());
     }

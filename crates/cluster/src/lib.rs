@@ -52,8 +52,8 @@ mod object_requests;
 mod outage_log;
 mod pagination;
 mod rate_limit;
-mod replicas;
 mod remote;
+mod replicas;
 mod rewind_detection;
 mod server_watch;
 mod service_accounts;
@@ -94,7 +94,7 @@ pub use crate::live_objects::live_objects;
 pub use crate::lookups::{Lookup, ServerInfo};
 pub use crate::manifests::{ManifestChange, apply_manifest};
 pub use crate::object_requests::{NamespaceState, ObjectRequests};
-pub use crate::remote::{AddressCheck, ClientPair, RemoteAccess};
+pub use crate::remote::{AddressCheck, ClientPair, RemoteAccess, is_same_cluster, remote_cluster};
 pub use crate::server_watch::watch_server;
 pub use crate::service_accounts::{AccountMetadata, AccountToken, ServiceAccounts};
 pub use crate::substitution_sources::{SubstitutionSources, SubstitutionValues, ValuesWatchEvent};
@@ -188,26 +188,6 @@ impl Cluster {
     pub fn with_connection(&self, connection: Connection) -> Self {
         let wire = ApiClient { client: connection.client, ..self.0.wire.clone() };
         Self::with(wire, self.0.limits.clone(), self.0.notary.clone(), self.0.changes.clone())
-    }
-
-    /// Returns another cluster, which has objects of Syncs of this one: terms, proofs and journal
-    /// are those of this one, its limits, watches and store are its own.
-    pub fn with_remote(&self, connection: Connection, settings: &Settings) -> Self {
-        let wire = ApiClient {
-            client: connection.client,
-            write_history: WriteHistory::default(),
-            complaints: OutageLog::default(),
-            is_local: false,
-            ..self.0.wire.clone()
-        };
-        let rate = Arc::new(RateLimit::new(settings.qps, settings.burst));
-        let limits = Limits { concurrency: settings.concurrency, rate };
-        Self::with(wire, limits, self.0.notary.clone(), self.0.changes.clone())
-    }
-
-    /// True if both are the same cluster as the same identity.
-    pub fn is_same(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
     }
 
     fn with(wire: ApiClient, limits: Limits, notary: Notary, changes: ChangeLog) -> Self {

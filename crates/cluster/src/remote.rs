@@ -24,7 +24,13 @@ use rustls::pki_types::pem::PemObject as _;
 use tokio::sync::Semaphore;
 use tower_service::Service;
 
+use crate::Cluster;
+use crate::api_client::ApiClient;
 use crate::connect::{CONNECT, ConnectError, Connection};
+use crate::outage_log::OutageLog;
+use crate::rate_limit::{Limits, RateLimit};
+use crate::rewind_detection::WriteHistory;
+use moorline_settings::Settings;
 
 /// Maximum number of concurrent lookups of one host: a lookup cannot be cancelled.
 const LOOKUPS: usize = 2;
@@ -101,6 +107,26 @@ impl Connection {
         let client = builder.with_layer(&config.extra_headers_layer().map_err(bad)?).build();
         Ok(Self { client, namespace: "default".into(), is_local: false, place: Some(place) })
     }
+}
+
+/// Returns another cluster, which has objects of Syncs of `home`: terms, proofs and journal are
+/// those of `home`; limits, watches and store are its own.
+pub fn remote_cluster(home: &Cluster, connection: Connection, settings: &Settings) -> Cluster {
+    let wire = ApiClient {
+        client: connection.client,
+        write_history: WriteHistory::default(),
+        complaints: OutageLog::default(),
+        is_local: false,
+        ..home.0.wire.clone()
+    };
+    let rate = Arc::new(RateLimit::new(settings.qps, settings.burst));
+    let limits = Limits { concurrency: settings.concurrency, rate };
+    Cluster::with(wire, limits, home.0.notary.clone(), home.0.changes.clone())
+}
+
+/// True if both are the same cluster as the same identity.
+pub fn is_same_cluster(one: &Cluster, other: &Cluster) -> bool {
+    Arc::ptr_eq(&one.0, &other.0)
 }
 
 /// Returns the header with a token.

@@ -14,9 +14,9 @@ mod common_steps;
 mod decision;
 pub(crate) mod delete_hooks;
 mod held_deletion;
-mod remote_deletion;
 pub mod object_release;
 pub(crate) mod orphans;
+mod remote_deletion;
 mod status_texts;
 
 use std::collections::BTreeSet;

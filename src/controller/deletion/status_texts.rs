@@ -41,7 +41,7 @@ pub(super) fn held(name: &SyncName, pause: HeldReason, left: Option<&[ObjectId]>
     ReconcileError { cause: ErrorCause::DeletionHeld, message, problems, permanent: true }
 }
 
-/// Returns the text while the other cluster, in which the objects are, does not let them be deleted.
+/// Returns the text while the other cluster does not let the objects be deleted.
 pub(super) fn away(name: &SyncName, failure: &str) -> ReconcileError {
     let SyncName { namespace, name, .. } = name;
     let message = format!(

@@ -74,8 +74,7 @@ pub(super) async fn plan_round(
 fn collect_deferrals(inputs: &ReconcileContext<'_>, memory: &mut SyncMemory, now: Uptime) -> Deferrals {
     let registry = &inputs.context.peers;
     let own = inputs.owner;
-    memory
-        .free_released(|other, id| registry.is_gone(own, other) || registry.has_released(own, other, id));
+    memory.free_released(|other, id| registry.is_gone(own, other) || registry.has_released(own, other, id));
     memory.deferrals(now)
 }
 

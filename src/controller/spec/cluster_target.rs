@@ -17,7 +17,9 @@ pub(super) fn secret(
     if sync.namespace.len() + sync.name.len() > MAX_TARGET_NAME {
         return refuse(
             "spec.cluster",
-            format!("give the Sync a shorter name: with its namespace it may have {MAX_TARGET_NAME} characters"),
+            format!(
+                "give the Sync a shorter name: with its namespace it may have {MAX_TARGET_NAME} characters"
+            ),
         );
     }
     let is_key = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);

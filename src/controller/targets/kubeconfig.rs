@@ -99,8 +99,7 @@ fn of_kubeconfig(text: &[u8]) -> Result<RemoteAccess, KubeconfigError> {
 
 /// Reads a cluster Secret of Argo CD.
 fn of_argo(server: &[u8], config: &[u8]) -> Result<RemoteAccess, KubeconfigError> {
-    let config: Value =
-        serde_json::from_slice(config).map_err(|_| refused("its config is no valid JSON"))?;
+    let config: Value = serde_json::from_slice(config).map_err(|_| refused("its config is no valid JSON"))?;
     let config = fields(Some(&config), "config")?;
     refuse_others(config, &ARGO_FIELDS, "config")?;
     let none = Map::new();

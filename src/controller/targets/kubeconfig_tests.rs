@@ -20,7 +20,8 @@ fn with(base: &Value, more: &Value) -> Value {
 }
 
 fn read(key: &str, content: &Value) -> Result<RemoteAccess, String> {
-    read_access(&[(key.to_owned(), content.to_string().into_bytes())], None).map_err(|error| error.to_string())
+    read_access(&[(key.to_owned(), content.to_string().into_bytes())], None)
+        .map_err(|error| error.to_string())
 }
 
 #[test]
@@ -49,7 +50,8 @@ fn only_values_within_the_secret_give_access() {
         ("tls-server-name", json!(["x"])),
     ];
     for (field, value) in clusters {
-        let refused = read("value", &kubeconfig(&with(&cluster, &json!({field: value})), &user)).err().unwrap();
+        let refused =
+            read("value", &kubeconfig(&with(&cluster, &json!({field: value})), &user)).err().unwrap();
         assert!(refused.contains(field), "{field}: {refused}");
         assert!(!refused.contains("word"), "{refused}");
     }
@@ -67,7 +69,8 @@ fn only_values_within_the_secret_give_access() {
         ("token", json!(7)),
     ];
     for (field, value) in users {
-        let refused = read("value", &kubeconfig(&cluster, &with(&user, &json!({field: value})))).err().unwrap();
+        let refused =
+            read("value", &kubeconfig(&cluster, &with(&user, &json!({field: value})))).err().unwrap();
         assert!(refused.contains(field) && !refused.contains("word\""), "{field}: {refused}");
     }
     let nobody = read("value", &kubeconfig(&cluster, &json!({}))).err().unwrap();
@@ -84,7 +87,10 @@ fn a_kubeconfig_says_which_context_counts() {
         (json!({"current-context": "west"}), "lacks the context"),
         (json!({"current-context": "", "contexts": []}), "names no current-context"),
         (json!({"users": []}), "lacks the user"),
-        (json!({"clusters": [{"name": "c", "cluster": cluster}, {"name": "c", "cluster": cluster}]}), "two of"),
+        (
+            json!({"clusters": [{"name": "c", "cluster": cluster}, {"name": "c", "cluster": cluster}]}),
+            "two of",
+        ),
         (json!({"contexts": [{"name": "east", "context": {"cluster": "c"}}]}), "names no user"),
     ] {
         let refused = read(more).err().unwrap();

@@ -19,7 +19,7 @@ use super::spec::TargetSecret;
 use crate::api::{SyncName, target_mark};
 use crate::clock;
 use crate::cluster::{
-    Cluster, Connection, RemoteAccess, SecretData, SyncWatchEvent, WatchGuard, watch_server,
+    Cluster, Connection, RemoteAccess, SecretData, SyncWatchEvent, WatchGuard, remote_cluster, watch_server,
 };
 use crate::fair_queue::FairQueue;
 use crate::object::ObjectId;
@@ -260,7 +260,8 @@ pub(super) async fn connect_target(
         failure(INVALID, format!("spec.cluster: the Secret {} cannot be used: {why}", secret.name))
     };
     let Some(mark) = sync.target() else { return Err(invalid("the Sync has no mark".to_owned())) };
-    let access = read_access(&data.data, secret.key.as_deref()).map_err(|error| invalid(error.to_string()))?;
+    let access =
+        read_access(&data.data, secret.key.as_deref()).map_err(|error| invalid(error.to_string()))?;
     drop(data);
     if let Some(known) = context.targets.known(sync, mark, &access) {
         return Ok(known);
@@ -273,7 +274,7 @@ pub(super) async fn connect_target(
             Connection::to_remote(&access, check).map_err(|error| invalid(error.to_string()))?
         }
     };
-    let cluster = context.cluster.with_remote(connection, &context.settings());
+    let cluster = remote_cluster(&context.cluster, connection, &context.settings());
     Ok(context.targets.add(sync, mark, access, cluster))
 }
 

@@ -3,13 +3,17 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use moorline_test_support::authority::Authority;
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, watch};
+use tokio_rustls::TlsAcceptor;
 
 use super::RemoteConnector;
 use crate::api;
 use crate::cluster::lease::WritePermit;
-use crate::cluster::{Cluster, Connection};
+use crate::cluster::{Cluster, Connection, RemoteAccess};
 use crate::controller::key_manager::use_temporary_keys;
 use crate::controller::{Board, Context, ContextOptions, manager};
 use crate::helm::Helm;
@@ -17,7 +21,7 @@ use crate::metrics::Metrics;
 use crate::sandbox::{ClientLink, Options, Sandbox};
 use crate::serve::DaemonHealth;
 use crate::settings::Settings;
-use crate::source::{AllowList, DemoRepository, HostPolicy, Repositories};
+use crate::source::{AllowList, DemoRepository, HostPolicy, OutboundClient, Repositories};
 
 const SYNCS: &str = "/apis/moorline.dev/v1alpha1/namespaces/moorline/syncs";
 const SECRETS: &str = "/api/v1/namespaces/moorline/secrets";
@@ -179,7 +183,8 @@ async fn objects_of_one_id_in_two_clusters_are_two_objects() {
     hub.sync("home", &none);
     hub.sync("east", &json!({"cluster": {"secretRef": {"name": "east"}}, "deletionPolicy": "Delete"}));
     hub.until("the Secret is missing", |hub| hub.ready("east").0 == "SecretMissing").await;
-    let is_there = |hub: &Hub, at: usize| both(hub, "extra")[at].is_some() && both(hub, "settings")[at].is_some();
+    let is_there =
+        |hub: &Hub, at: usize| both(hub, "extra")[at].is_some() && both(hub, "settings")[at].is_some();
     hub.until("home is applied", |hub| is_there(hub, 0)).await;
     assert_eq!(both(&hub, "settings"), [text("home"), None], "no other identity is used");
     hub.secret(&kubeconfig("one", &json!({"exec": {"command": "sh"}})));
@@ -192,7 +197,10 @@ async fn objects_of_one_id_in_two_clusters_are_two_objects() {
     assert_eq!(both(&hub, "settings"), [text("home"), text("east")]);
     let marks = |sandbox: &Sandbox| {
         let found = sandbox.get(&format!("{MAPS}/settings")).unwrap();
-        (found["metadata"]["labels"]["moorline.dev/sync"].clone(), found["metadata"]["managedFields"].to_string())
+        (
+            found["metadata"]["labels"]["moorline.dev/sync"].clone(),
+            found["metadata"]["managedFields"].to_string(),
+        )
     };
     let ((at_home, _), (away, managers)) = (marks(&hub.home), marks(&hub.east));
     assert_eq!(at_home, "moorline.home");
@@ -232,4 +240,67 @@ async fn objects_of_one_id_in_two_clusters_are_two_objects() {
     hub.until("the objects there are deleted", |hub| both(hub, "settings")[1].is_none()).await;
     hub.until("the Sync is gone", |hub| hub.home.get(&format!("{SYNCS}/east")).is_none()).await;
     assert_eq!([both(&hub, "settings"), both(&hub, "extra")], [[text("home"), None], [text("home"), None]]);
+}
+
+/// Serves the sandbox over TLS as `localhost`; returns the port, and how each connection begins.
+async fn serve_with_tls(sandbox: &Sandbox, authority: &Authority) -> (u16, Arc<Mutex<Vec<String>>>) {
+    let plain = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let behind = plain.local_addr().unwrap();
+    tokio::spawn(sandbox.clone().serve(plain));
+    let front = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let (port, heads) = (front.local_addr().unwrap().port(), Arc::<Mutex<Vec<String>>>::default());
+    let (acceptor, told) = (TlsAcceptor::from(authority.server(None)), heads.clone());
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = front.accept().await {
+            let (acceptor, told) = (acceptor.clone(), told.clone());
+            tokio::spawn(async move {
+                let Ok(mut stream) = acceptor.accept(stream).await else { return };
+                let mut head = vec![0; 4096];
+                let count = stream.read(&mut head).await.unwrap_or_default();
+                told.lock().unwrap().push(String::from_utf8_lossy(&head[..count]).to_lowercase());
+                let mut server = TcpStream::connect(behind).await.unwrap();
+                server.write_all(&head[..count]).await.unwrap();
+                let _ = tokio::io::copy_bidirectional(&mut stream, &mut server).await;
+            });
+        }
+    });
+    (port, heads)
+}
+
+#[tokio::test]
+async fn a_connection_goes_to_checked_addresses_and_proven_servers_only() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let (sandbox, folder) = (Sandbox::new(&Options::default()), tempfile::tempdir().unwrap());
+    let (own, other) = (Authority::new(), Authority::new());
+    let (port, heads) = serve_with_tls(&sandbox, &own).await;
+    let reach = async |server: String, authority: &Authority, allowed: &[&str]| {
+        let hosts = HostPolicy::new("allowedHosts", allowed.iter().copied()).unwrap();
+        let rules = OutboundClient::new(&Repositories::new(folder.path(), None, hosts).unwrap());
+        let access = RemoteAccess {
+            server: server.parse().unwrap(),
+            authorities: Some(authority.pem.clone().into_bytes()),
+            server_name: None,
+            token: Some("a-token".to_owned()),
+            client: None,
+        };
+        let check = Arc::new(move |host: &str, port: u16| rules.addresses(host, port));
+        let connection = Connection::to_remote(&access, check).map_err(|error| error.to_string())?;
+        let settings = Settings::default();
+        let cluster = Cluster::new(connection, Metrics::new().unwrap(), WritePermit::unlimited(), &settings);
+        cluster.discovery().ensure().await.map_err(|failure| failure.to_string())
+    };
+    let by_name = format!("https://localhost:{port}");
+    reach(by_name.clone(), &own, &["127.0.0.0/8", "::1"]).await.unwrap();
+    let heard = heads.lock().unwrap().clone();
+    assert!(heard.iter().all(|head| head.contains("authorization: bearer a-token")), "{heard:?}");
+    for (server, authority, allowed, expect) in [
+        (by_name.clone(), &other, &["127.0.0.0/8", "::1"] as &[&str], "certificate"),
+        (by_name, &own, &[], "refused"),
+        (format!("https://127.0.0.1:{port}"), &own, &[], "refused"),
+        (format!("https://127.0.0.1:{port}"), &own, &["127.0.0.0/8"], "certificate"),
+    ] {
+        let error = reach(server.clone(), authority, allowed).await.unwrap_err();
+        assert!(error.contains(expect), "{server} {allowed:?}: {error}");
+    }
+    assert_eq!(heads.lock().unwrap().len(), heard.len(), "nothing was sent to others");
 }

@@ -10,7 +10,7 @@ use super::mount_poll;
 use super::repository_credentials::SecretPermission;
 use crate::adopt::AdoptedFrom;
 use crate::api::RevisionHold;
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, is_same_cluster};
 use crate::controller::peers::latest_revisions::{SourceKey, source_key};
 use crate::controller::reconcile::mounts::MountSource;
 use crate::controller::reconcile::renderer::ChartLogin;
@@ -81,7 +81,7 @@ impl ReconcileRequest {
             && !mount_poll::are_other(&self.mounts, &other.mounts)
             && (&self.refused, &self.moves_to) == (&other.refused, &other.moves_to)
             && self.hold == other.hold
-            && self.cluster.is_same(&other.cluster)
+            && is_same_cluster(&self.cluster, &other.cluster)
     }
 }
 
