@@ -10,7 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use http::Uri;
 use serde_json::{Map, Value};
 
-use crate::cluster::{ClientPair, RemoteAccess};
+use crate::cluster::remote::{ClientPair, RemoteAccess};
 use crate::yaml::{self, Dialect};
 
 /// Keys under which a kubeconfig is looked for: ours, and that of Cluster API.

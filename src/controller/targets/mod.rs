@@ -18,9 +18,8 @@ use super::reconcile::prepare::cluster_error;
 use super::spec::TargetSecret;
 use crate::api::{SyncName, target_mark};
 use crate::clock;
-use crate::cluster::{
-    Cluster, Connection, RemoteAccess, SecretData, SyncWatchEvent, WatchGuard, remote_cluster, watch_server,
-};
+use crate::cluster::remote::{RemoteAccess, remote_cluster};
+use crate::cluster::{Cluster, Connection, SecretData, SyncWatchEvent, WatchGuard, watch_server};
 use crate::fair_queue::FairQueue;
 use crate::object::ObjectId;
 use crate::report::{ErrorCause, ReconcileError};
