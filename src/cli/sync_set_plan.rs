@@ -94,7 +94,7 @@ fn print(plan: &SetPlan, name: &SyncName, streams: &mut Streams<'_>) -> anyhow::
         writeln!(streams.data, "{}: {word}", sanitize(sync))?;
     }
     if let PlannedRemoval::Hold { hash, .. } = &plan.removal {
-        let SyncName { namespace, name } = name;
+        let SyncName { namespace, name, .. } = name;
         streams.say(&format!(
             "note: kubectl annotate syncset {name} -n {namespace} --overwrite {APPROVE_ANNOTATION}={hash} approves the removal"
         ));

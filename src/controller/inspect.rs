@@ -106,6 +106,7 @@ pub async fn render_sync(
     let is_local = || Address::local_or_remote(url).is_ok_and(|address| address.local_path().is_some());
     let disk = (is_local() && cluster.discovery().is_sandbox().await).then_some(Path::new("/"));
     let valid_spec = validate_within(name, &spec, disk).map_err(refuse)?;
+    check_home(&valid_spec).map_err(refuse)?;
     cluster.discovery().ensure().await.map_err(|failure| cluster_error(&failure))?;
     let valid_spec = substitution_values::filled(cluster, name, valid_spec).await?;
     let clusters = TokenClusters { daemon: cluster, asker: cluster };
@@ -172,6 +173,15 @@ pub async fn render_sync(
     };
     let prepared = prepare(&repository, &revision, &valid_spec, render_context, None, by).await?;
     Ok(Inspected { valid_spec, revision, desired: prepared.rendered })
+}
+
+/// Refuses a Sync with objects in another cluster, with which a command cannot compare.
+pub(super) fn check_home(valid_spec: &ValidatedSpec) -> Result<(), spec::SpecError> {
+    let message = "a command cannot compare with another cluster; the status of the Sync says what its daemon does there";
+    match &valid_spec.cluster {
+        None => Ok(()),
+        Some(_) => Err(spec::SpecError { field: "spec.cluster".into(), message: message.into() }),
+    }
 }
 
 /// Returns the sources of the mounts with their newest revisions, whose signatures are verified.

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::cloud_identity::{TokenClusters, source_credentials};
-use super::inspect::credentials;
+use super::inspect::{check_home, credentials};
 use super::peers::latest_revisions::LatestRevisions;
 use super::reconcile::prepare::{PreparedRevision, cluster_error, prepare, source_error};
 use super::reconcile::remote_bases::{RemoteBaseContext, TrackedBases};
@@ -60,6 +60,7 @@ pub fn spec_for_strangers(name: &SyncName, sync: &Value) -> Result<ValidatedSpec
     let refused = |error: spec::SpecError| refuse(&error.to_string());
     let spec = spec::read(sync.clone()).map_err(refused)?.spec;
     let valid_spec = validate(name, &spec).map_err(refused)?;
+    check_home(&valid_spec).map_err(refused)?;
     if valid_spec.address.registry().is_some() {
         return Err(refuse("its source is a registry, which has no pull requests"));
     }

@@ -32,6 +32,8 @@ pub async fn run(context: Arc<Context>, mut called: mpsc::Receiver<RepositoryNam
         kept: HashMap::new(),
         leaving: HashMap::new(),
         tasks: JoinSet::new(),
+        unplaced: HashMap::new(),
+        is_home_unknown: false,
         listing: None,
         early: Some(Vec::new()),
         history: 0,
@@ -40,9 +42,10 @@ pub async fn run(context: Arc<Context>, mut called: mpsc::Receiver<RepositoryNam
     let mut beat = tokio::time::interval(BEAT);
     let mut sweep = tokio::time::interval_at(tokio::time::Instant::now() + SWEEP, SWEEP);
     loop {
+        let mut next = None;
         tokio::select! {
             event = events.recv() => match event {
-                Some(event) => all.take(event),
+                Some(event) => next = Some(event),
                 None => break,
             },
             _ = all.tasks.join_next(), if !all.tasks.is_empty() => {}
@@ -51,12 +54,19 @@ pub async fn run(context: Arc<Context>, mut called: mpsc::Receiver<RepositoryNam
                 context.reporting.notifications.pull_requests.call(&called);
                 tracing::debug!(syncs, repositories = ?called, "webhook received");
             }
-            _ = beat.tick() => context.reporting.health.beat(),
+            _ = beat.tick() => {
+                context.reporting.health.beat();
+                all.is_home_unknown = false;
+            }
             _ = sweep.tick() => {
                 let context = context.clone();
                 chance::spawn_blocking_deterministic(move || context.sources.repositories.remove_unused());
             }
             _ = ending.wait_for(|ending| *ending) => break,
+        }
+        all.place_others(next.as_ref()).await;
+        if let Some(event) = next {
+            all.take(event);
         }
     }
     // Each worker finishes the work in progress, within the grace period of the context.
@@ -80,6 +90,10 @@ struct Manager {
     /// Deleted Syncs whose tasks may still run.
     leaving: HashMap<SyncName, watch::Sender<LatestSnapshot>>,
     tasks: JoinSet<()>,
+    /// Syncs with objects in other clusters that wait for the id of the home cluster.
+    unplaced: HashMap<SyncName, LatestSnapshot>,
+    /// The id of the home cluster could not be read since the last beat.
+    is_home_unknown: bool,
     /// Syncs that the current list has named so far; none outside of a list.
     listing: Option<BTreeSet<SyncName>>,
     /// Syncs of the first list, until it is complete: none of them may act before it knows its
@@ -96,6 +110,24 @@ struct WorkerHandle {
 }
 
 impl Manager {
+    /// Reads the id of the home cluster before the first Sync with objects in another one is
+    /// served, because its marks there contain that id; and serves those that have waited for it.
+    async fn place_others(&mut self, next: Option<&SyncWatchEvent>) {
+        let asks = next.is_some_and(|event| {
+            let SyncWatchEvent::Seen(_, sync) = event else { return false };
+            sync.get("spec").and_then(|spec| spec.get("cluster")).is_some_and(|it| !it.is_null())
+        });
+        if self.is_home_unknown || !asks && self.unplaced.is_empty() {
+            return;
+        }
+        self.is_home_unknown = !self.context.targets.identify_home(&self.context.cluster).await;
+        if !self.is_home_unknown {
+            for (name, sync) in std::mem::take(&mut self.unplaced) {
+                self.seen(name, sync);
+            }
+        }
+    }
+
     fn take(&mut self, event: SyncWatchEvent) {
         match event {
             SyncWatchEvent::Begins => self.listing = Some(BTreeSet::new()),
@@ -120,7 +152,7 @@ impl Manager {
                 }
                 self.context.reporting.health.set_readiness(Ok(()));
                 self.context.reporting.board.stand(DaemonRole::Serving);
-                self.context.cluster.wake_all();
+                self.context.wake_all();
             }
             SyncWatchEvent::Rewound => {
                 self.history += 1;
@@ -142,6 +174,14 @@ impl Manager {
     }
 
     fn seen(&mut self, name: SyncName, sync: LatestSnapshot) {
+        let placed = match &sync {
+            Some(it) => self.context.targets.placed(&name, &it.sync),
+            None => Some(name.clone()),
+        };
+        let Some(name) = placed else {
+            self.unplaced.insert(name, sync);
+            return;
+        };
         let uid: Box<str> = sync.as_ref().and_then(|it| uid(&it.sync)).unwrap_or_default().into();
         if self.kept.get(&name).is_some_and(|kept| kept.uid != uid) {
             // The Sync was deleted and created again, and the watch did not report the deletion.
@@ -170,6 +210,7 @@ impl Manager {
 
     fn gone(&mut self, name: &SyncName) {
         self.context.sync_sets.note_sync(name, None);
+        self.unplaced.remove(name);
         if let Some(kept) = self.kept.remove(name) {
             kept.seen.send_replace(None);
             self.leaving.retain(|_, left| !left.is_closed());
@@ -184,7 +225,7 @@ impl Manager {
         memory.release_holder(&name.to_string());
         memory.release_holder(&claim_evidence::holder(name));
         // Other Syncs may adopt its objects now.
-        self.context.cluster.wake_all();
+        self.context.wake_all();
     }
 }
 

@@ -30,6 +30,7 @@ pub mod spec;
 pub mod standalone;
 mod status;
 pub(crate) mod sync_sets;
+mod targets;
 mod worker;
 
 use std::collections::HashMap;
@@ -64,11 +65,13 @@ pub use status::lease_record::LeaseRecord;
 use status::metrics_and_logs::Reporting;
 pub(crate) use status::source_summary::of_resource as summarize_source;
 use sync_sets::KnownSyncs;
+pub use targets::{RemoteConnector, Targets};
+use targets::{check_home, check_use, connect_target};
 
 /// State that all Syncs of a daemon share. Each field has one writer.
 pub struct Context {
-    /// The cluster, with the daemon's own identity. Written by `crates/cluster`: the store by
-    /// watches and replies alone.
+    /// The home cluster, with the daemon's own identity: Syncs, their Secrets, Events, Leases.
+    /// Written by `crates/cluster`: the store by watches and replies alone.
     pub cluster: Cluster,
     /// Repositories and helm. Mirrors are written by `crates/git`, under the lock of a repository.
     pub sources: CommitSources,
@@ -84,8 +87,10 @@ pub struct Context {
     settings: CurrentSettings,
     /// Namespace and local disk of the daemon. Set at the start.
     pub installation: Installation,
+    /// Other clusters with objects of Syncs. Written by `targets/`.
+    pub targets: Targets,
     /// The cluster as each impersonated ServiceAccount sees it, by user name. Written by
-    /// [`Context::cluster_of`].
+    /// [`Context::home_of`].
     identities: tokio::sync::Mutex<HashMap<String, Cluster>>,
     /// Limits on reads and verifications. Written by [`Context::verify_turn`] and by health checks.
     pacing: Pacing,
@@ -195,6 +200,7 @@ impl Context {
                 reset: Notify::new(),
             },
             installation: Installation { namespace: parts.namespace, disk: parts.disk },
+            targets: Targets::default(),
             identities: tokio::sync::Mutex::default(),
             pacing: Pacing { verify: tokio::sync::Mutex::new(clock::now()), reads: FairQueue::new(READS) },
             lifetime: Lifetime { began: clock::now(), ending: parts.ending, grace: GRACE },
@@ -234,6 +240,7 @@ impl Context {
     /// Replaces the settings; values that are read only at the start keep their effect.
     pub fn change(&self, settings: Settings) {
         self.cluster.set_rate(settings.qps, settings.burst);
+        self.targets.set_rate(settings.qps, settings.burst);
         *self.settings.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(settings);
         self.settings.reset.notify_waiters();
     }
@@ -258,12 +265,33 @@ impl Context {
         ))
     }
 
-    /// Returns the cluster with the identity of a Sync.
-    async fn cluster_of(
+    /// Returns the cluster in which the objects of a Sync live, with the identity that writes them.
+    async fn target_of(
         &self,
         sync: &SyncName,
         valid_spec: &ValidatedSpec,
     ) -> Result<Cluster, ReconcileError> {
+        let home = self.home_of(sync, valid_spec).await?;
+        let Some(secret) = &valid_spec.cluster else { return check_home(sync).map(|()| home) };
+        check_use(self, sync, (secret, valid_spec.service_account.as_deref()), &home).await?;
+        let data = inspect::secret(&self.cluster, &sync.namespace, &secret.name).await?;
+        connect_target(self, sync, secret, data).await
+    }
+
+    /// Notifies all Syncs.
+    fn wake_all(&self) {
+        self.cluster.wake_all();
+        self.targets.wake_all();
+    }
+
+    /// Returns the queue for reads of the statuses of a Sync's objects.
+    fn reads_of(&self, sync: &SyncName) -> FairQueue {
+        self.targets.reads_of(sync).unwrap_or_else(|| self.pacing.reads.clone())
+    }
+
+    /// Returns the home cluster with the identity of a Sync, which reads everything that the spec
+    /// names.
+    async fn home_of(&self, sync: &SyncName, valid_spec: &ValidatedSpec) -> Result<Cluster, ReconcileError> {
         let Some(account) = &valid_spec.service_account else { return Ok(self.cluster.clone()) };
         if self.installation.disk.is_some() {
             // In a demonstration every Sync has all rights.

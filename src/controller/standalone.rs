@@ -44,6 +44,7 @@ pub async fn run(
         keys: None,
         chart_keys: None,
         namespace: owner.namespace.clone(),
+        home: context.cluster.clone(),
         cluster: context.cluster.clone(),
         approved: None,
         approver: None,

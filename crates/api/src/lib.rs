@@ -19,6 +19,7 @@ mod approval;
 mod artifact_verification;
 #[cfg(feature = "crd")]
 mod change_window;
+mod cluster_target;
 #[cfg(feature = "crd")]
 mod condition;
 #[cfg(feature = "crd")]
@@ -67,6 +68,7 @@ mod substitute;
 mod sync;
 #[cfg(feature = "crd")]
 mod sync_set;
+mod sync_target;
 mod window_override;
 
 pub use crate::deletion_protection::deletion_protection_key;
@@ -88,6 +90,7 @@ pub use change_window::{
     ChangeWindow, ChangeWindowSpec, ChangeWindowStatus, HeldByWindow, LabelOperator, OverriddenRevision,
     WindowEffect, WindowRequirement, WindowSelector,
 };
+pub use cluster_target::{ClusterSecretRef, ClusterTarget};
 #[cfg(feature = "crd")]
 pub use condition::{ConditionType, Reason};
 #[cfg(feature = "crd")]
@@ -150,6 +153,7 @@ pub use sync_set::{
     PathPatterns, SetCounts, SetRevision, SyncRemoval, SyncSet, SyncSetSpec, SyncSetStatus, SyncTemplate,
     TemplateMetadata,
 };
+pub use sync_target::{MAX_TARGET_NAME, target_mark};
 pub use window_override::{
     OVERRIDE_ANNOTATION, OVERRIDE_BY_ANNOTATION, OVERRIDE_REASON_ANNOTATION, WindowOverride,
 };
@@ -326,45 +330,78 @@ pub const ANNOTATIONS: [&str; 32] = [
 /// Prefix of every field manager of Moorline.
 pub const MANAGER_PREFIX: &str = "moorline/";
 
+/// Start of the value of [`SYNC_LABEL`] on an object whose Sync is in another cluster. No namespace
+/// has the second character.
+pub const TARGET_LABEL: &str = "r_";
+
 /// Maximum number of characters of a label value.
 const MAX_LABEL_VALUE: usize = 63;
 
-/// Namespace and name of a Sync: the owner of objects.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// Namespace and name of a Sync: the owner of objects. Two names are equal if both are the same at
+/// home, also if one of them does not say in which cluster the objects live.
+#[derive(Debug, Clone)]
 pub struct SyncName {
     /// The namespace of the Sync.
     pub namespace: Box<str>,
     /// The name of the Sync.
     pub name: Box<str>,
+    /// Mark of another cluster in which the objects live.
+    target: Option<Box<str>>,
+}
+
+impl PartialEq for SyncName {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.namespace, &self.name) == (&other.namespace, &other.name)
+    }
+}
+
+impl Eq for SyncName {}
+
+impl PartialOrd for SyncName {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for SyncName {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (&self.namespace, &self.name).cmp(&(&other.namespace, &other.name))
+    }
+}
+
+impl std::hash::Hash for SyncName {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        (&self.namespace, &self.name).hash(state);
+    }
 }
 
 impl SyncName {
     /// Creates a name from namespace and name.
     pub fn new(namespace: &str, name: &str) -> Self {
-        Self { namespace: namespace.into(), name: name.into() }
+        Self { namespace: namespace.into(), name: name.into(), target: None }
     }
 
     /// Returns the field manager that applies the objects of this Sync. Each Sync has its own, so
     /// that two Syncs never overwrite each other silently.
     pub fn manager(&self) -> String {
-        format!("{MANAGER_PREFIX}{}/{}", self.namespace, self.name)
+        format!("{MANAGER_PREFIX}{}", self.owner())
     }
 
     /// Returns the value of [`SYNC_LABEL`]: `<namespace>.<name>`, or `h-` and 40 hex digits if that
-    /// is too long.
+    /// is too long. In another cluster, `r_`, the mark and a dot are in front.
     pub fn label(&self) -> String {
         use sha2::{Digest, Sha256};
+        let front = self.target().map(|mark| format!("{TARGET_LABEL}{mark}.")).unwrap_or_default();
         let plain = format!("{}.{}", self.namespace, self.name);
-        if plain.len() <= MAX_LABEL_VALUE {
-            return plain;
+        if front.len() + plain.len() <= MAX_LABEL_VALUE {
+            return front + &plain;
         }
-        let digest = Sha256::digest(plain.as_bytes());
-        digest[..20].iter().fold("h-".to_owned(), |text, byte| text + &format!("{byte:02x}"))
+        format!("{front}h-{}", sync_target::hex(&Sha256::digest(plain.as_bytes())[..20]))
     }
 
     /// Returns the value of [`ID_ANNOTATION`] for an object, given the text of its id.
     pub fn identity(&self, object_id: &str) -> String {
-        format!("{}/{}|{object_id}", self.namespace, self.name)
+        format!("{}|{object_id}", self.owner())
     }
 }
 

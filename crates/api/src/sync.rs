@@ -16,7 +16,10 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{ApprovalPolicy, DecryptionSpec, DurationText, HealthSpec, RenderSpec, Source, SyncStatus, yes};
+use super::{
+    ApprovalPolicy, ClusterTarget, DecryptionSpec, DurationText, HealthSpec, RenderSpec, Source, SyncStatus,
+    yes,
+};
 
 /// A folder of a Git repository that is synced to a cluster.
 #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Debug, Clone, PartialEq)]
@@ -77,6 +80,13 @@ use super::{ApprovalPolicy, DecryptionSpec, DurationText, HealthSpec, RenderSpec
         priority = 1
     ),
     printcolumn(
+        name = "Cluster",
+        type_ = "string",
+        json_path = ".spec.cluster.secretRef.name",
+        description = "Secret of the cluster in which the objects live, if it is another one",
+        priority = 1
+    ),
+    printcolumn(
         name = "Message",
         type_ = "string",
         json_path = r#".status.conditions[?(@.type=="Ready")].message"#,
@@ -89,9 +99,13 @@ use super::{ApprovalPolicy, DecryptionSpec, DurationText, HealthSpec, RenderSpec
         .message("name another Sync in dependsOn: a Sync cannot depend on itself")
 )]
 #[serde(rename_all = "camelCase")]
-#[x_kube(validation = Rule::new("!self.createNamespace || has(self.targetNamespace)")
-    .message("set targetNamespace to the namespace to create")
-    .field_path(".createNamespace"))]
+#[x_kube(
+    validation = Rule::new("!self.createNamespace || has(self.targetNamespace)")
+        .message("set targetNamespace to the namespace to create")
+        .field_path(".createNamespace"),
+    validation = Rule::new("has(self.cluster) == has(oldSelf.cluster) && (!has(self.cluster) || self.cluster == oldSelf.cluster)")
+        .message("create another Sync for another cluster: spec.cluster cannot be changed")
+)]
 pub struct SyncSpec {
     /// Source of the manifests.
     pub source: Source,
@@ -102,6 +116,11 @@ pub struct SyncSpec {
     #[x_kube(validation = Rule::new(r"!self.startsWith('/') && !self.matches(r'(^|/)[.][.](/|$)')")
         .message("write a path inside the repository such as ./clusters/prod: no / in front, and no .. in it"))]
     pub path: String,
+
+    /// The cluster in which the objects live; defaults to the Sync's own. It cannot be changed. The kubeconfig is the
+    /// identity of the Sync there, and serviceAccountName its identity at home.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<ClusterTarget>,
 
     /// Decryption of encrypted files before anything is rendered. Without it, they are refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]

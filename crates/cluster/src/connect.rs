@@ -29,7 +29,7 @@ pub enum ConnectError {
 }
 
 /// Timeout for establishing a connection.
-const CONNECT: Duration = Duration::from_secs(5);
+pub(super) const CONNECT: Duration = Duration::from_secs(5);
 
 /// A connection to one API server as one user; cheap to clone.
 #[derive(Clone)]
@@ -40,7 +40,7 @@ pub struct Connection {
     /// True if the server runs on this machine.
     pub(super) is_local: bool,
     /// Host and port of the server; none if it runs in this process.
-    place: Option<(Box<str>, u16)>,
+    pub(super) place: Option<(Box<str>, u16)>,
 }
 
 impl Connection {

@@ -54,6 +54,7 @@ mod object_requests;
 mod outage_log;
 mod pagination;
 mod rate_limit;
+pub mod remote;
 mod replicas;
 mod rewind_detection;
 mod server_watch;

@@ -346,11 +346,10 @@ fn is_foreign(seen: &Observed) -> bool {
 /// Returns the Sync of a label. A hashed label says nothing on its own, but the identity annotation
 /// does.
 fn owner(label: &str, object: &Object) -> Option<SyncName> {
-    let identity = object.annotation(api::ID_ANNOTATION).and_then(|identity| {
-        let (namespace, name) = identity.split_once('|')?.0.split_once('/')?;
-        Some(SyncName::new(namespace, name))
-    });
-    let plain = label.split_once('.').map(|(namespace, name)| SyncName::new(namespace, name));
+    let identity = object.annotation(api::ID_ANNOTATION);
+    let identity = identity.and_then(|identity| SyncName::parse_owner(identity.split_once('|')?.0));
+    let plain = label.split_once('.').filter(|_| !label.starts_with(api::TARGET_LABEL));
+    let plain = plain.map(|(namespace, name)| SyncName::new(namespace, name));
     plain.or(identity).filter(|owner| owner.label() == label)
 }
 

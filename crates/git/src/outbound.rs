@@ -5,6 +5,7 @@
 //! the daemon's own network is contacted only if the operator lists it.
 
 use std::io::Read as _;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -15,7 +16,7 @@ use super::credentials::{Credentials, Sensitive};
 use super::error::Error;
 use super::http::{HttpClient, SharedNetwork};
 use super::repository::Repositories;
-use crate::resolver::{AddressScope, host_and_port};
+use crate::resolver::{AddressScope, MAX_ADDRESSES, ResolveError, host_and_port, resolved};
 
 /// Maximum number of bytes of an answer that are read.
 const MAX_ANSWER: u64 = 4096;
@@ -43,6 +44,17 @@ impl OutboundClient {
     /// Creates a client with the proxy, the authorities and the host policy of the repositories.
     pub fn new(repositories: &Repositories) -> Self {
         Self(repositories.network())
+    }
+
+    /// Returns the addresses of a host that a person has configured, as far as the host policy
+    /// allows them; or a sentence that says why none is allowed. Blocks this thread.
+    pub fn addresses(&self, host: &str, port: u16) -> Result<Vec<SocketAddr>, String> {
+        let mut found = resolved(self.0.hosts(), host, port).map_err(|error| match error {
+            ResolveError::Unknown => format!("the host {host} is not known"),
+            ResolveError::Refused(refused) => format!("the host {host} is refused: {refused}"),
+        })?;
+        found.truncate(MAX_ADDRESSES);
+        Ok(found)
     }
 
     /// Sends a request, on this thread.

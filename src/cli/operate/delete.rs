@@ -27,6 +27,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(250);
   moorline delete shop
   moorline delete shop --orphan     its objects stay
   moorline delete shop --delete     its objects are deleted, even if it is suspended
+  moorline delete east --abandon-cluster
+                                    another cluster is gone: what is in it stays
 
 Exit codes: 0 the Sync is gone, 1 it is not.")]
 pub(in super::super) struct DeleteArgs {
@@ -41,6 +43,10 @@ pub(in super::super) struct DeleteArgs {
     #[arg(long)]
     delete: bool,
 
+    /// Leave the objects in another cluster that is gone for ever: the Sync has spec.cluster
+    #[arg(long, conflicts_with_all = ["delete", "orphan"])]
+    abandon_cluster: bool,
+
     /// Time to wait, in seconds
     #[arg(long, default_value_t = 300)]
     timeout: u64,
@@ -52,7 +58,7 @@ pub(in super::super) struct DeleteArgs {
 
 impl DeleteArgs {
     fn wanted(&self) -> Option<DeletionPolicy> {
-        match (self.orphan, self.delete) {
+        match (self.orphan || self.abandon_cluster, self.delete) {
             (true, _) => Some(DeletionPolicy::Orphan),
             (_, true) => Some(DeletionPolicy::Delete),
             (false, false) => None,
@@ -65,6 +71,9 @@ pub(in super::super) fn run(arguments: &DeleteArgs, streams: &mut Streams<'_>) -
         let name = arguments.target.of(&connection);
         let until = Instant::now() + Duration::from_secs(arguments.timeout);
         let sync = connection.sync(&name).await?;
+        if arguments.abandon_cluster && spec(&sync, "cluster").is_null() {
+            bail!("the objects of {name} are in its own cluster: use --orphan to leave them");
+        }
         let wanted = arguments.wanted();
         let left = match is_going(&sync) {
             true => {

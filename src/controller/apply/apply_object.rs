@@ -272,7 +272,7 @@ async fn gone_syncs(
     let others = managers.iter().filter(|manager| ***manager != *own);
     let mut gone = Vec::new();
     for sync in others.filter_map(|manager| manager.strip_prefix(api::MANAGER_PREFIX)) {
-        if is_owner_gone(work.context, sync).await? {
+        if is_owner_gone(work.context, work.owner, sync).await? {
             gone.push(sync.into());
         } else if !has_owner_released(work, sync, wanted).await? {
             return Err(UnresolvedConflict::Held(Hold::OwnedBy(sync.into())));

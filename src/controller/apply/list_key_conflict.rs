@@ -107,9 +107,11 @@ async fn was_ours(work: &ApplyContext<'_>, wanted: &DesiredObject, live: &Object
     let entries = metadata.map(entries).unwrap_or_default();
     let applied = entries.iter().filter(|entry| entry.operation == Operation::Apply);
     let syncs: Vec<&str> = applied.filter_map(|entry| entry.manager.strip_prefix(MANAGER_PREFIX)).collect();
-    let own = work.owner.to_string();
+    let own = work.owner.owner();
     for other in syncs.iter().filter(|sync| **sync != own) {
-        if !is_owner_gone(work.context, other).await? && !has_owner_released(work, other, wanted).await? {
+        if !is_owner_gone(work.context, work.owner, other).await?
+            && !has_owner_released(work, other, wanted).await?
+        {
             return Ok(false);
         }
     }

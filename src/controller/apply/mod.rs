@@ -247,7 +247,7 @@ impl ApplyContext<'_> {
     /// fields. Nothing is deleted.
     async fn hand_over_object(&self, id: &ObjectId, to: &str) -> Result<Outcome, ApiError> {
         let held = || Ok(Outcome::Held(Hold::ClaimedBy(to.into())));
-        let Some(claimed) = self.context.peers.desired_by(to, id) else { return held() };
+        let Some(claimed) = self.context.peers.desired_by(self.owner, to, id) else { return held() };
         let ClaimedObject { sync: other, wanted, cluster, receiving } = claimed;
         let Some(leave) = receiving.begin() else { return held() };
         let cause = Entry { other: Some(self.owner.to_string()), ..cluster.cause() };
@@ -270,7 +270,7 @@ impl ApplyContext<'_> {
             Err(failure) => return Err(failure),
         }
         drop(leave);
-        self.cluster.release_object(id, &wanted.version, &self.owner.to_string()).await?;
+        self.cluster.release_object(id, &wanted.version, &self.owner.owner()).await?;
         // If the watch event is late, the object would be handed over repeatedly until it arrives.
         self.cluster.forget_object(self.owner, id);
         // To the store this was a write of its own, which wakes no one.

@@ -24,11 +24,10 @@ pub(crate) async fn has_owner_released(
     sync: &str,
     wanted: &DesiredObject,
 ) -> Result<bool, ApiError> {
-    let Some((namespace, name)) = sync.split_once('/') else { return Ok(false) };
-    if !work.context.peers.has_released(sync, &wanted.id) {
+    let Some(other) = SyncName::parse_owner(sync) else { return Ok(false) };
+    if !work.context.peers.has_released(work.owner, sync, &wanted.id) {
         return Ok(false);
     }
-    let other = SyncName::new(namespace, name);
     let live = work.cluster.objects().read_metadata(&wanted.id, &wanted.version).await?;
     Ok(live.is_some_and(|live| {
         let proof = live.annotation(PROOF_ANNOTATION).and_then(Proof::parse);
@@ -37,15 +36,17 @@ pub(crate) async fn has_owner_released(
     }))
 }
 
-/// Returns true if it is certain that no Sync and no run uses this name.
-pub(crate) async fn is_owner_gone(context: &Context, sync: &str) -> Result<bool, ApiError> {
-    let Some((namespace, name)) = sync.split_once('/') else { return Ok(false) };
-    if !context.peers.is_gone(sync) {
+/// Returns true if it is certain that no Sync and no run uses this name, which an object in the
+/// cluster of `own` names as its owner. Nothing is certain about Syncs of other home clusters.
+pub(crate) async fn is_owner_gone(context: &Context, own: &SyncName, sync: &str) -> Result<bool, ApiError> {
+    let Some(other) = SyncName::parse_owner(sync) else { return Ok(false) };
+    if !other.shares_target(own) || !context.peers.is_gone(own, sync) {
         return Ok(false);
     }
     let cluster = &context.cluster;
-    let is_there = cluster.syncs().read_live(&SyncName::new(namespace, name)).await?.is_some();
-    Ok(!is_there && !cluster.syncs().is_lease_held(&format!("{namespace}/{RUN}{name}")).await?)
+    let is_there = cluster.syncs().read_live(&other).await?.is_some();
+    let lease = format!("{}/{RUN}{}", other.namespace, other.name);
+    Ok(!is_there && !cluster.syncs().is_lease_held(&lease).await?)
 }
 
 /// Prefix of the Leases of runs without a Sync.
@@ -54,8 +55,9 @@ pub(crate) const RUN: &str = "moorline-";
 /// Removes managed fields of a Sync that has released the object already, for example if it
 /// ended between the two requests of a hand-over.
 pub(crate) async fn release_others(work: &ApplyContext<'_>, wanted: &DesiredObject, applied: &ApplyResult) {
-    let own = work.owner.to_string();
-    let is_free = |sync: &&str| **sync != *own && work.context.peers.has_released(sync, &wanted.id);
+    let own = work.owner.owner();
+    let is_free =
+        |sync: &&str| **sync != *own && work.context.peers.has_released(work.owner, sync, &wanted.id);
     for sync in syncs_of(applied).filter(is_free) {
         // The next apply tries it again.
         if let Err(failure) = work.cluster.release_object(&wanted.id, &wanted.version, sync).await {

@@ -63,31 +63,32 @@ pub(crate) async fn find(
         // It has never been applied, so no hook has anything to clean up.
         return Ok(None);
     };
+    let home = &context.home_of(name, valid_spec).await?;
     let repositories = &context.sources.repositories;
-    let clusters = TokenClusters { daemon: &context.cluster, asker: cluster };
+    let clusters = TokenClusters { daemon: &context.cluster, asker: home };
     let credentials = match &valid_spec.secret {
         Some(secret) => {
             let data = inspect::secret(&context.cluster, &name.namespace, secret).await?;
-            repository_login(context, cluster, name, valid_spec, (secret, data), &mut None).await?
+            repository_login(context, home, name, valid_spec, (secret, data), &mut None).await?
         }
         None => source_credentials(repositories, clusters, name, valid_spec)?,
     };
     let owner = login_owner(valid_spec, &name.namespace);
     let repository = repositories.repository(&valid_spec.address, &owner, &credentials);
     let repository = repository.map_err(source_error)?.on_behalf_of(&name.namespace);
-    let valid_spec = substitution_values::filled(cluster, name, valid_spec.clone()).await?;
+    let valid_spec = substitution_values::filled(home, name, valid_spec.clone()).await?;
     let valid_spec = &decryption_keys::filled(clusters, name, valid_spec).await?;
     let followed = TrackedBases::default();
     let base_context = &RemoteBaseContext::of_sync(context, name, valid_spec, &followed, valid_spec.interval);
     let login = match &valid_spec.chart_secret {
         Some(secret) => {
             let data = inspect::secret(&context.cluster, &name.namespace, secret).await?;
-            chart_login(context, cluster, name, valid_spec, (secret, data), &mut None).await?
+            chart_login(context, home, name, valid_spec, (secret, data), &mut None).await?
         }
         None => chart_identity(repositories, clusters, name, valid_spec)?.unwrap_or_default(),
     };
     let helm = &context.sources.helm;
-    let mounts = mount_sources(context, cluster, name, valid_spec).await?;
+    let mounts = mount_sources(context, home, name, valid_spec).await?;
     let render_context = RenderContext {
         cluster,
         helm,
@@ -105,7 +106,7 @@ pub(crate) async fn find(
 /// Returns the sources of the mounts, with the logins that the Sync may use.
 async fn mount_sources(
     context: &Context,
-    cluster: &Cluster,
+    home: &Cluster,
     name: &SyncName,
     valid_spec: &ValidatedSpec,
 ) -> Result<Vec<MountSource>, ReconcileError> {
@@ -117,10 +118,10 @@ async fn mount_sources(
                     let data = inspect::secret(&context.cluster, &name.namespace, secret).await?;
                     let of = (name, valid_spec.service_account.as_deref());
                     let to = &mount.source.address;
-                    source_login(context, cluster, of, to, (secret, data), &mut None).await?
+                    source_login(context, home, of, to, (secret, data), &mut None).await?
                 }
                 None => {
-                    let clusters = TokenClusters { daemon: &context.cluster, asker: cluster };
+                    let clusters = TokenClusters { daemon: &context.cluster, asker: home };
                     mount_credentials(repositories, clusters, name, valid_spec, &mount.source)?
                 }
             };

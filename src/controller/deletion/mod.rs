@@ -16,6 +16,7 @@ pub(crate) mod delete_hooks;
 mod held_deletion;
 pub mod object_release;
 pub(crate) mod orphans;
+mod remote_deletion;
 mod status_texts;
 
 use std::collections::BTreeSet;
@@ -47,6 +48,7 @@ pub(crate) use cancellation::DeletionStop;
 pub(crate) use decision::{DeletionDecision, has_begun};
 use delete_hooks::run_delete_hooks;
 use orphans::Orphans;
+use remote_deletion::delete_remote;
 
 /// Pause between two rounds of a deletion.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -112,7 +114,10 @@ pub(crate) async fn finalize(
 /// Deletes the objects of the Sync, and returns those that stay.
 async fn delete_owned(going: &DeletionContext<'_>, valid_spec: &ValidatedSpec) -> Orphans {
     let (context, name) = (going.context, going.resource_recorder.name());
-    let cluster = context.cluster_of(name, valid_spec).await.ok();
+    if name.target().is_some() {
+        return delete_remote(going, valid_spec).await;
+    }
+    let cluster = context.target_of(name, valid_spec).await.ok();
     let (mut pauses, until) = (context.pauses().cluster, clock::now() + valid_spec.timeout);
     // Dependents are deleted first, in reverse order of creation.
     let _ = tokio::time::timeout_at(until.into(), context.peers.wait_for_dependents(name, GRACE)).await;
@@ -194,7 +199,7 @@ async fn delete(
 ) -> Result<Orphans, ApiError> {
     let (context, resource_recorder, sync) = (going.context, going.resource_recorder, going.sync);
     let name = resource_recorder.name();
-    let cluster = &match context.cluster_of(name, valid_spec).await {
+    let cluster = &match context.target_of(name, valid_spec).await {
         Ok(cluster) => cluster,
         Err(reconcile_error) => return Err(ApiError::Unreachable(reconcile_error.message.into())),
     };

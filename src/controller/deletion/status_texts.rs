@@ -23,7 +23,7 @@ pub(super) fn deleting(plan: &Plan, left: &[ObjectId]) -> ReconcileError {
 
 /// Returns the text while the deletion waits for a person. The remaining objects may be unknown.
 pub(super) fn held(name: &SyncName, pause: HeldReason, left: Option<&[ObjectId]>) -> ReconcileError {
-    let SyncName { namespace, name } = name;
+    let SyncName { namespace, name, .. } = name;
     let left_now = left.map(|left| format!(", and {}", are_left(left))).unwrap_or_default();
     let (why, outlook) = match pause {
         HeldReason::Suspended => {
@@ -39,6 +39,16 @@ pub(super) fn held(name: &SyncName, pause: HeldReason, left: Option<&[ObjectId]>
     );
     let problems = named(left.unwrap_or_default());
     ReconcileError { cause: ErrorCause::DeletionHeld, message, problems, permanent: true }
+}
+
+/// Returns the text while the other cluster does not let the objects be deleted.
+pub(super) fn away(name: &SyncName, failure: &str) -> ReconcileError {
+    let SyncName { namespace, name, .. } = name;
+    let message = format!(
+        "the Sync is being deleted and waits for the cluster of its objects: {failure}; if that cluster is gone for \
+         ever, `moorline delete {name} -n {namespace} --abandon-cluster` leaves the objects there"
+    );
+    ReconcileError { cause: ErrorCause::Deleting, message, problems: Vec::new(), permanent: false }
 }
 
 fn are_left(left: &[ObjectId]) -> String {

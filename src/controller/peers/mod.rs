@@ -261,18 +261,18 @@ impl Peers {
     }
 
     /// Returns the desired object of a Sync, as a claim.
-    pub(crate) fn desired_by(&self, sync: &str, id: &ObjectId) -> Option<ClaimedObject> {
-        self.lock().registry.desired_by(sync, id)
+    pub(crate) fn desired_by(&self, own: &SyncName, sync: &str, id: &ObjectId) -> Option<ClaimedObject> {
+        self.lock().registry.desired_by(own, sync, id)
     }
 
     /// True if this Sync exists and has released the object.
-    pub(crate) fn has_released(&self, sync: &str, id: &ObjectId) -> bool {
-        self.lock().registry.has_released(sync, id)
+    pub(crate) fn has_released(&self, own: &SyncName, owner: &str, id: &ObjectId) -> bool {
+        self.lock().registry.has_released(own, owner, id)
     }
 
     /// True if it is certain that there is no such Sync.
-    pub(crate) fn is_gone(&self, sync: &str) -> bool {
-        self.lock().registry.is_gone(sync)
+    pub(crate) fn is_gone(&self, own: &SyncName, owner: &str) -> bool {
+        self.lock().registry.is_gone(own, owner)
     }
 
     /// Returns the Syncs with the same source that have not rendered the commit of this one.
@@ -282,7 +282,10 @@ impl Peers {
         begun: Option<Instant>,
         term: Option<Instant>,
     ) -> Vec<LaggingPeer> {
-        self.lock().sources.lagging_peers(own, begun, term)
+        let mut all = self.lock().sources.lagging_peers(own, begun, term);
+        // A Sync of another cluster claims no object of this one.
+        all.retain(|peer| peer.sync().shares_target(own));
+        all
     }
 
     /// Returns the state of the Sync that receives moved objects.

@@ -171,7 +171,7 @@ impl Registry {
 
     /// Returns the other Syncs that claim an object, sorted by name.
     pub(super) fn wanting(&self, own: &SyncName, id: &ObjectId) -> Vec<ClaimingSync> {
-        let others = self.syncs.iter().filter(|(sync, _)| *sync != own);
+        let others = self.syncs.iter().filter(|(sync, _)| *sync != own && sync.shares_target(own));
         let mut all: Vec<ClaimingSync> = others
             .filter_map(|(sync, entry)| {
                 let wants = entry.wants.as_ref().filter(|wants| wants.set.get(id).is_some())?;
@@ -190,31 +190,39 @@ impl Registry {
         }
     }
 
-    /// Returns the desired set of a Sync, and the cluster with its identity.
+    /// Returns the desired set of a Sync, and the cluster with its identity; none if its objects
+    /// live in another cluster, where the rights of a viewer are not known.
     pub(super) fn view(&self, sync: &SyncName) -> Option<(Arc<DesiredSet>, Cluster)> {
-        let wants = self.syncs.get(sync)?.wants.as_ref()?;
+        let (name, entry) = self.syncs.get_key_value(sync)?;
+        let wants = entry.wants.as_ref().filter(|_| name.target().is_none())?;
         Some((wants.set.clone(), wants.cluster.clone()))
     }
 
-    /// Returns the desired object of a Sync, as a claim.
-    pub(super) fn desired_by(&self, sync: &str, id: &ObjectId) -> Option<ClaimedObject> {
-        let (name, entry) = self.syncs.iter().find(|(name, _)| name.to_string() == sync)?;
+    /// Returns the desired object of a Sync, as a claim on an object in the cluster of `own`.
+    pub(super) fn desired_by(&self, own: &SyncName, sync: &str, id: &ObjectId) -> Option<ClaimedObject> {
+        let is_it = |name: &SyncName| name.to_string() == sync && name.shares_target(own);
+        let (name, entry) = self.syncs.iter().find(|(name, _)| is_it(name))?;
         let DesiredClaim { set, cluster, receiving } = entry.wants.as_ref()?;
         let wanted = set.get(id)?.clone();
         let (cluster, receiving) = (cluster.clone(), receiving.clone());
         Some(ClaimedObject { sync: name.clone(), wanted, cluster, receiving })
     }
 
-    /// True if this Sync exists and has released the object: its newest render does not contain it.
-    pub(super) fn has_released(&self, sync: &str, id: &ObjectId) -> bool {
-        let entry = self.syncs.iter().find(|(name, _)| name.to_string() == sync).map(|(_, entry)| entry);
+    /// True if the Sync that an object in the cluster of `own` names as its owner exists and has
+    /// released the object: its newest render does not contain it.
+    pub(super) fn has_released(&self, own: &SyncName, owner: &str, id: &ObjectId) -> bool {
+        let is_it = |name: &SyncName| name.shares_target(own) && name.owner() == owner;
+        let entry = self.syncs.iter().find(|(name, _)| is_it(name)).map(|(_, entry)| entry);
         let wants = entry.filter(|entry| entry.ready).and_then(|entry| entry.wants.as_ref());
         wants.is_some_and(|wants| wants.set.get(id).is_none())
     }
 
-    /// True if it is certain that there is no such Sync.
-    pub(super) fn is_gone(&self, sync: &str) -> bool {
-        self.complete && !self.syncs.keys().any(|name| name.to_string() == sync)
+    /// True if it is certain that there is no such Sync, which an object in the cluster of `own`
+    /// names as its owner. A Sync of another home cluster is never known.
+    pub(super) fn is_gone(&self, own: &SyncName, owner: &str) -> bool {
+        let is_known = SyncName::parse_owner(owner).is_some_and(|named| named.shares_target(own));
+        let is_it = |name: &SyncName| name.shares_target(own) && name.owner() == owner;
+        self.complete && is_known && !self.syncs.keys().any(is_it)
     }
 }
 
@@ -245,6 +253,33 @@ mod tests {
         assert!(all.wait_for_hand_overs(&sync).now_or_never().is_none(), "a hand-over is in progress");
         drop(writing);
         all.wait_for_hand_overs(&sync).await;
+    }
+
+    #[test]
+    fn the_owner_of_an_object_is_looked_for_in_its_own_cluster() {
+        let [home, away, other] = [None, Some("m"), Some("o")].map(|mark| {
+            let name = SyncName::new("ops", "own");
+            mark.map_or(name.clone(), |mark| name.in_target(mark))
+        });
+        let all = Peers::default();
+        for (name, mark) in [("b", None), ("a", Some("m"))] {
+            let name = SyncName::new("ops", name);
+            all.add(&mark.map_or(name.clone(), |mark| name.in_target(mark)));
+        }
+        assert!(!all.is_gone(&home, "ops/z"), "the list is not complete");
+        all.retain_listed(&[SyncName::new("ops", "a"), SyncName::new("ops", "b")].into());
+        for (own, owner, expect) in [
+            (&home, "ops/z", true),
+            (&home, "ops/b", false),
+            (&home, "@m/ops.z", false),
+            (&away, "@m/ops.z", true),
+            (&away, "@m/ops.a", false),
+            (&away, "@o/ops.a", false),
+            (&away, "ops/z", false),
+            (&other, "@m/ops.z", false),
+        ] {
+            assert_eq!(all.is_gone(own, owner), expect, "{own:?} {owner}");
+        }
     }
 
     #[tokio::test(start_paused = true)]

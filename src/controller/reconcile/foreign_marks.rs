@@ -44,12 +44,11 @@ pub(crate) fn ignored_marks(
     let all: Vec<ForeignMark> =
         cluster.read_observed(owner, |observed| observed.iter().filter_map(named).collect());
     let is_believed = |ForeignMark { id, sync, proof, is_taken_over }: &ForeignMark| {
-        let proven = sync.split_once('/').is_some_and(|(namespace, name)| {
-            cluster.notary().is_valid(&SyncName::new(namespace, name), id, proof.as_deref())
-        });
+        let proven = SyncName::parse_owner(sync)
+            .is_some_and(|named| cluster.notary().is_valid(&named, id, proof.as_deref()));
         // An object that this Sync has not applied yet is handed over by the other Sync; if both
         // Syncs acted, they would interfere with each other.
-        proven && !(*is_taken_over && context.peers.has_released(sync, id))
+        proven && !(*is_taken_over && context.peers.has_released(owner, sync, id))
     };
     all.into_iter().filter(|named| !is_believed(named)).map(|named| named.id).collect()
 }

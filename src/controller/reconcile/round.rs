@@ -76,7 +76,8 @@ pub(super) async fn plan_round(
 /// Returns the retry state of the objects.
 fn collect_deferrals(inputs: &ReconcileContext<'_>, memory: &mut SyncMemory, now: Uptime) -> Deferrals {
     let registry = &inputs.context.peers;
-    memory.free_released(|other, id| registry.is_gone(other) || registry.has_released(other, id));
+    let own = inputs.owner;
+    memory.free_released(|other, id| registry.is_gone(own, other) || registry.has_released(own, other, id));
     memory.deferrals(now)
 }
 

@@ -17,6 +17,7 @@ pub(in crate::controller) mod secrets;
 mod signers;
 mod stand_down;
 mod substitution_sources;
+mod target;
 mod versions;
 
 use std::sync::Arc;
@@ -56,6 +57,8 @@ struct SyncWorker {
     /// The Secrets with the credentials of the repository and of the server of the chart.
     secret: Option<secrets::WatchedSecret>,
     chart_secret: Option<secrets::WatchedSecret>,
+    /// The Secret of the cluster in which its objects live.
+    cluster_secret: Option<secrets::WatchedSecret>,
     /// The objects with the keys of those who may sign the source and the chart.
     signers: Option<signers::WatchedSigners>,
     chart_signers: Option<signers::WatchedSigners>,
@@ -105,6 +108,7 @@ pub(crate) async fn run_worker(
         reconciler: None,
         secret: None,
         chart_secret: None,
+        cluster_secret: None,
         signers: None,
         chart_signers: None,
         permission: None,
@@ -139,6 +143,7 @@ pub(crate) async fn run_worker(
     }
     worker.stop().await;
     worker.context.cluster.release_watches(&worker.name);
+    worker.context.targets.release(&worker.name);
 }
 
 /// Task that writes statuses; aborted when the worker ends.

@@ -17,6 +17,7 @@ use super::mounts;
 use super::secrets::{chart_credentials, credentials};
 use super::signers::{revoke_keys, signing_keys};
 use super::substitution_sources::filled;
+use super::target::target;
 use crate::adopt::AdoptedFrom;
 use crate::api::{
     ADOPTED_FROM_ANNOTATION, APPROVE_ANNOTATION, APPROVED_BY_ANNOTATION, MOVES_TO_ANNOTATION,
@@ -133,11 +134,12 @@ impl SyncWorker {
         sync: &Sync,
         valid_spec: ValidatedSpec,
     ) -> Result<ReconcileRequest, ReconcileError> {
-        let cluster = self.context.cluster_of(&self.name, &valid_spec).await?;
-        let credentials = credentials(self, &valid_spec, &cluster).await?;
-        let chart_login = chart_credentials(self, &valid_spec, &cluster).await?;
-        let keys = signing_keys(self, &valid_spec, &cluster).await?;
-        let mounts = mounts::mounts(self, &valid_spec, &cluster).await?;
+        let home = self.context.home_of(&self.name, &valid_spec).await?;
+        let cluster = target(self, &valid_spec, &home).await?;
+        let credentials = credentials(self, &valid_spec, &home).await?;
+        let chart_login = chart_credentials(self, &valid_spec, &home).await?;
+        let keys = signing_keys(self, &valid_spec, &home).await?;
+        let mounts = mounts::mounts(self, &valid_spec, &home).await?;
         let owner = spec::identity::login_owner(&valid_spec, &self.name.namespace);
         let repository = self
             .context
@@ -146,9 +148,9 @@ impl SyncWorker {
             .repository(&valid_spec.address, &owner, &credentials)
             .map_err(prepare::source_error)?
             .on_behalf_of(&self.name.namespace);
-        may_depend(self, &valid_spec, &cluster).await?;
-        let valid_spec = filled(self, valid_spec, &cluster).await?;
-        let valid_spec = with_keys(self, valid_spec, &cluster).await?;
+        may_depend(self, &valid_spec, &home).await?;
+        let valid_spec = filled(self, valid_spec, &home).await?;
+        let valid_spec = with_keys(self, valid_spec, &home).await?;
         let annotation = |key| sync.metadata.annotations.as_ref().and_then(|all| all.get(key)).cloned();
         let mut request = ReconcileRequest {
             valid_spec: Arc::new(valid_spec),
@@ -161,6 +163,7 @@ impl SyncWorker {
             keys: keys.source,
             chart_keys: keys.chart,
             namespace: self.name.namespace.clone(),
+            home,
             cluster,
             approver: signer_of(
                 &annotation(APPROVED_BY_ANNOTATION).unwrap_or_default(),

@@ -5,6 +5,7 @@
 //! because a CustomResourceDefinition may be older than the daemon, and because an invalid Sync
 //! must not stop the others.
 
+mod cluster_target;
 mod decryption;
 mod depends_on;
 mod health;
@@ -48,7 +49,7 @@ pub use source::ValidatedSource;
 pub use substitution::ValuesSource;
 pub(crate) use unknown_fields::{UnknownField, check_fields, find_unknown_field};
 use unreadable_spec::unreadable;
-pub use validated_spec::ValidatedSpec;
+pub use validated_spec::{TargetSecret, ValidatedSpec};
 pub use verification::Verification;
 
 /// Error in a spec, which only a change of the Sync resolves.
@@ -142,6 +143,7 @@ pub fn validate(name: &SyncName, spec: &SyncSpec) -> Result<ValidatedSpec, SpecE
         interval: span("spec.interval", &spec.interval)?,
         timeout: span("spec.timeout", &spec.timeout)?,
         service_account: named("spec.serviceAccountName", spec.service_account_name.as_deref())?,
+        cluster: cluster_target::secret(name, spec.cluster.as_ref())?,
         depends_on: spec
             .depends_on
             .iter()

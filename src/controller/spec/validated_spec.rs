@@ -16,6 +16,15 @@ use crate::plan::{self, Policy, PruneBudget};
 use crate::render::{HelmOptions, RenderOptions};
 use crate::source::{Address, ChartRequest, Reference};
 
+/// The Secret in the Sync's namespace with the access to another cluster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TargetSecret {
+    /// Its name.
+    pub name: Box<str>,
+    /// The key of the kubeconfig, if one is named.
+    pub key: Option<Box<str>>,
+}
+
 /// A valid spec of a Sync, parsed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ValidatedSpec {
@@ -78,6 +87,8 @@ pub struct ValidatedSpec {
     pub timeout: Duration,
     /// ServiceAccount to impersonate; none for the daemon itself.
     pub service_account: Option<Box<str>>,
+    /// The Secret of the cluster in which the objects live; none for the home cluster.
+    pub cluster: Option<TargetSecret>,
     /// Syncs that must be ready first.
     pub depends_on: BTreeSet<SyncName>,
     /// Health settings of its objects.
@@ -139,6 +150,7 @@ impl ValidatedSpec {
             interval,
             timeout: TIMEOUT,
             service_account: None,
+            cluster: None,
             depends_on: BTreeSet::new(),
             health: HealthOptions::default(),
             rollback: false,

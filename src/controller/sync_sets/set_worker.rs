@@ -172,7 +172,7 @@ impl SetWorker {
         self.context
             .may_act_as_itself(&self.name, &identity)
             .map_err(|message| rest(Reason::ServiceAccountRequired, message))?;
-        let cluster = self.context.cluster_of(&self.name, &identity).await?.in_current_term();
+        let cluster = self.context.home_of(&self.name, &identity).await?.in_current_term();
         if set.metadata.deletion_timestamp.is_some() {
             return self.delete(raw, &set, (&cluster, &owner), syncs).await.map(|()| None);
         }

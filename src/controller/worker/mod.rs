@@ -45,6 +45,7 @@ use super::status::worker_event::WorkerEvent;
 use super::{Context, chance};
 use crate::api::SyncName;
 use crate::clock;
+use crate::cluster::remote::is_same_cluster;
 use crate::cluster::{CancelFlag, Cluster};
 use crate::object::ObjectId;
 use crate::plan::{DriftMode, Outcome};
@@ -336,7 +337,8 @@ impl Reconciler {
         }
         // Health that changed while no status was read is unknown.
         let judges_anew = old.health != new.health || old.suspend && !new.suspend;
-        let other_eyes = old.service_account != new.service_account;
+        let other_eyes = old.service_account != new.service_account
+            || !is_same_cluster(&self.order.cluster, &order.cluster);
         let repairs_anew = old.drift != new.drift && new.drift == DriftMode::Repair;
         let last = std::mem::replace(&mut self.order, order);
         if other_source || other_chart || other_mounts {

@@ -116,7 +116,7 @@ fn known(worker: &Reconciler) -> Option<TimedRevision> {
 }
 
 pub(super) fn start_poll(worker: &mut Reconciler) {
-    let ReconcileRequest { repository, valid_spec, request, permission, cluster, .. } = worker.order.clone();
+    let ReconcileRequest { repository, valid_spec, request, permission, home, .. } = worker.order.clone();
     let (known, trust) = (known(worker), trust(worker));
     let hearsay = known.is_some();
     let (followed, current) =
@@ -130,7 +130,7 @@ pub(super) fn start_poll(worker: &mut Reconciler) {
             let begun = clock::now();
             let asked = known.as_ref().map_or(begun, |known| known.asked);
             if let Some(permission) = permission
-                && let Err(reconcile_error) = permission.holds(&cluster, &owner).await
+                && let Err(reconcile_error) = permission.holds(&home, &owner).await
             {
                 let (found, held, moved) = (Err(reconcile_error), None, false);
                 return FinishedPoll { found, held, moved, hearsay, request, asked };
@@ -169,10 +169,10 @@ pub(super) fn start_poll(worker: &mut Reconciler) {
             if let (Ok(revision), Some(chart)) = (&found, chart) {
                 let is_new = current.as_ref() != Some(revision);
                 let by = begun + valid_spec.timeout;
-                found = chart.add_to(revision, is_new, (&context, &cluster, &owner), fresh, by).await;
+                found = chart.add_to(revision, is_new, (&context, &home, &owner), fresh, by).await;
             }
             if let Some(revision) = found.as_ref().ok().filter(|_| !mounts.is_empty()) {
-                let (of, by) = ((&*context, &cluster, &owner), begun + valid_spec.timeout);
+                let (of, by) = ((&*context, &home, &owner), begun + valid_spec.timeout);
                 found = add_mounts(mounts, revision.clone(), of, fresh, by).await;
             }
             FinishedPoll { found, held, moved, hearsay, request, asked }

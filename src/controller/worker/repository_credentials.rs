@@ -154,7 +154,7 @@ async fn may_send(
 }
 
 fn not_allowed(sync: &SyncName, secret: &str, account: &str, host: &str) -> ReconcileError {
-    let SyncName { namespace, name } = sync;
+    let SyncName { namespace, name, .. } = sync;
     let message = format!(
         "the Secret {secret} is not sent to {host}: the ServiceAccount {account} of this Sync may not get it, and the Secret \
          does not list that host; `moorline rbac --sync {name} -n {namespace} | kubectl apply -f -` grants it, or `kubectl annotate secret \

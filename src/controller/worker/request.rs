@@ -11,6 +11,7 @@ use super::repository_credentials::SecretPermission;
 use crate::adopt::AdoptedFrom;
 use crate::api::{RevisionHold, WindowOverride};
 use crate::cluster::Cluster;
+use crate::cluster::remote::is_same_cluster;
 use crate::controller::peers::latest_revisions::{SourceKey, source_key};
 use crate::controller::reconcile::mounts::MountSource;
 use crate::controller::reconcile::renderer::ChartLogin;
@@ -50,6 +51,9 @@ pub(crate) struct ReconcileRequest {
     pub(crate) chart_keys: Option<Arc<TrustedKeys>>,
     /// The namespace of the Sync, in which its Secret is.
     pub(crate) namespace: Box<str>,
+    /// The home cluster as the Sync's identity sees it: everything that the spec names is there.
+    pub(crate) home: Cluster,
+    /// The cluster in which the objects of the Sync live.
     pub(crate) cluster: Cluster,
     /// The value of the request annotation, which changes with each request to poll now.
     pub(crate) request: Option<String>,
@@ -80,6 +84,7 @@ impl ReconcileRequest {
             && !mount_poll::are_other(&self.mounts, &other.mounts)
             && (&self.refused, &self.moves_to) == (&other.refused, &other.moves_to)
             && (&self.hold, &self.window_override) == (&other.hold, &other.window_override)
+            && is_same_cluster(&self.cluster, &other.cluster)
     }
 }
 

@@ -44,7 +44,7 @@ mod tests {
             let Value::Object(body) = body else { unreachable!("a mapping") };
             let origin = moorline_core::object::Origin { file: "".into(), document: 0, line: 1, item: None };
             let id = ObjectId::parse("/ConfigMap|shop/a").expect("an id");
-            let owner = SyncName { namespace: "ops".into(), name: "shop".into() };
+            let owner = SyncName::new("ops", "shop");
             existed_before_apply(&Object { id, version: "v1".into(), body, origin }, &owner)
         };
         let (ours, made) = ("moorline/ops/shop", json!("2026-01-01T10:00:00Z"));

@@ -371,7 +371,7 @@ mod tests {
     /// The backends that guard an object, in the set of these manifests.
     fn guards(manifests: &[Value], text: &str, plural: &str, creates: bool) -> Vec<String> {
         let set = wanted(manifests);
-        let owner = SyncName { namespace: "ops".into(), name: "shop".into() };
+        let owner = SyncName::new("ops", "shop");
         let object = set.get(&id(text)).unwrap();
         let request = AdmissionRequest { object, plural, creates, owner: &owner };
         let webhooks = Webhooks::from_set(&set);

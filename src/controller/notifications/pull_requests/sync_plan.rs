@@ -242,7 +242,7 @@ impl SyncPlanner<'_> {
         };
         let record = PlanRecord::new(head, &unbased);
         let marker = comment_marker(&subjects[0]);
-        let SyncName { namespace, name } = self.name;
+        let SyncName { namespace, name, .. } = self.name;
         let context = format!("moorline/plan/{}/{namespace}/{name}", self.target.subject.cluster);
         let text = with_record(&text, &record);
         Ok(PlanDraft { number, record, marker, text, state, context, description, link })

@@ -1,0 +1,284 @@
+//! Clusters other than the home cluster, in which Syncs have their objects.
+//!
+//! In: `spec.cluster` of a Sync, and the data of the Secret that it names.
+//! Out: one [`Cluster`] for each Secret, shared by its Syncs. It has a connection, watches, limits
+//! and a queue of its own; nothing of it is used for another cluster, and the home identity is
+//! never used for it. A Secret with other data gets a new connection.
+
+mod kubeconfig;
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::Context;
+use super::reconcile::prepare::cluster_error;
+use super::spec::TargetSecret;
+use crate::api::{SyncName, target_mark};
+use crate::clock;
+use crate::cluster::remote::{RemoteAccess, remote_cluster};
+use crate::cluster::{Cluster, Connection, SecretData, SyncWatchEvent, WatchGuard, watch_server};
+use crate::fair_queue::FairQueue;
+use crate::object::ObjectId;
+use crate::report::{ErrorCause, ReconcileError};
+use crate::source::OutboundClient;
+use kubeconfig::read_access;
+
+/// Syncs of one other cluster whose object statuses are read at the same time.
+const READS: usize = 4;
+/// Time for which the permission of a ServiceAccount to use a Secret is valid.
+const FRESH: Duration = Duration::from_secs(60);
+/// Maximum number of permissions that are kept.
+const MAX_PERMISSIONS: usize = 4096;
+/// Time limit of the read of the home cluster's id.
+const IDENTIFY: Duration = Duration::from_secs(5);
+/// Namespace whose uid is the id of a cluster, also after a restored backup.
+const IDENTITY_NAMESPACE: &str = "kube-system";
+
+/// Creates the connection to another cluster; tests replace it.
+pub type RemoteConnector = Box<dyn Fn(&RemoteAccess) -> Result<Connection, String> + Send + Sync>;
+
+/// All other clusters of a daemon.
+#[derive(Default)]
+pub struct Targets {
+    state: Mutex<TargetState>,
+    connector: OnceLock<RemoteConnector>,
+}
+
+#[derive(Default)]
+struct TargetState {
+    /// Id of the home cluster, once read.
+    home: Option<Box<str>>,
+    /// Clusters by their marks.
+    known: HashMap<Box<str>, Target>,
+    /// Times at which a ServiceAccount was allowed to read the Secret of a mark.
+    permitted: HashMap<(Box<str>, Box<str>), Instant>,
+}
+
+/// One other cluster.
+struct Target {
+    access: RemoteAccess,
+    cluster: Cluster,
+    reads: FairQueue,
+    /// Syncs that have their objects there.
+    syncs: BTreeSet<SyncName>,
+    #[expect(dead_code, reason = "the watch ends when it is dropped")]
+    server: WatchGuard,
+}
+
+impl Targets {
+    fn lock(&self) -> MutexGuard<'_, TargetState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Connects in another way from now on, for tests. Only the first call counts.
+    pub fn connect_by(&self, connector: RemoteConnector) {
+        let _ = self.connector.set(connector);
+    }
+
+    /// Returns the name of a Sync with the mark of its cluster; `None` while the id of the home
+    /// cluster has to be read for that.
+    pub(super) fn placed(&self, name: &SyncName, sync: &Value) -> Option<SyncName> {
+        let Some(secret) = secret_of(sync) else { return Some(name.clone()) };
+        let home = self.lock().home.clone()?;
+        Some(name.in_target(&mark_of(&home, &name.namespace, &secret)))
+    }
+
+    /// Reads the id of the home cluster, once; false if that fails.
+    pub(super) async fn identify_home(&self, cluster: &Cluster) -> bool {
+        if self.lock().home.is_some() {
+            return true;
+        }
+        let read = async {
+            cluster.discovery().ensure().await.ok()?;
+            let id = ObjectId::new("", "Namespace", "", IDENTITY_NAMESPACE).ok()?;
+            let live = cluster.objects().read_metadata(&id, "v1").await.ok()??;
+            live.metadata("uid").and_then(Value::as_str).filter(|uid| !uid.is_empty()).map(Box::from)
+        };
+        let found: Option<Box<str>> = tokio::time::timeout(IDENTIFY, read).await.ok().flatten();
+        if found.is_none() {
+            tracing::warn!(
+                "Syncs with spec.cluster wait: the uid of the namespace {IDENTITY_NAMESPACE} cannot be read"
+            );
+        }
+        let mut state = self.lock();
+        state.home = state.home.take().or(found);
+        state.home.is_some()
+    }
+
+    /// Returns the queue for reads of statuses in the cluster of a Sync, if that is another one.
+    pub(super) fn reads_of(&self, sync: &SyncName) -> Option<FairQueue> {
+        self.lock().known.get(sync.target()?).map(|target| target.reads.clone())
+    }
+
+    /// Removes a Sync; a cluster without Syncs is left.
+    pub(super) fn release(&self, sync: &SyncName) {
+        let Some(mark) = sync.target() else { return };
+        let mut state = self.lock();
+        let Some(target) = state.known.get_mut(mark) else { return };
+        target.syncs.remove(sync);
+        if target.syncs.is_empty() {
+            state.known.remove(mark);
+        }
+    }
+
+    /// Notifies all Syncs with objects in other clusters.
+    pub(super) fn wake_all(&self) {
+        self.clusters().iter().for_each(Cluster::wake_all);
+    }
+
+    /// Sets the limit of writes per second, for each cluster.
+    pub(super) fn set_rate(&self, per_second: u32, burst: u32) {
+        self.clusters().iter().for_each(|cluster| cluster.set_rate(per_second, burst));
+    }
+
+    fn clusters(&self) -> Vec<Cluster> {
+        self.lock().known.values().map(|target| target.cluster.clone()).collect()
+    }
+
+    /// Returns the cluster behind this access, if it is connected.
+    fn known(&self, sync: &SyncName, mark: &str, access: &RemoteAccess) -> Option<Cluster> {
+        let mut state = self.lock();
+        let target = state.known.get_mut(mark).filter(|target| target.access == *access)?;
+        target.syncs.insert(sync.clone());
+        Some(target.cluster.clone())
+    }
+
+    /// Adds a cluster, or replaces the connection to it. Another task may have been faster.
+    fn add(&self, sync: &SyncName, mark: &str, access: RemoteAccess, cluster: Cluster) -> Cluster {
+        if let Some(known) = self.known(sync, mark, &access) {
+            return known;
+        }
+        let of_watch = cluster.clone();
+        let server = watch_server(&cluster, IDENTITY_NAMESPACE, move |event| match event {
+            SyncWatchEvent::Rewound => of_watch.relist_all(),
+            SyncWatchEvent::Upgraded => of_watch.mark_all_unverified(),
+            SyncWatchEvent::Seen(..)
+            | SyncWatchEvent::Gone(_)
+            | SyncWatchEvent::Begins
+            | SyncWatchEvent::Listed
+            | SyncWatchEvent::Broken(_) => {}
+        });
+        let mut state = self.lock();
+        let mut syncs = state.known.remove(mark).map(|before| before.syncs).unwrap_or_default();
+        syncs.insert(sync.clone());
+        let reads = FairQueue::new(READS);
+        let target = Target { access, cluster: cluster.clone(), reads, syncs, server };
+        state.known.insert(mark.into(), target);
+        cluster
+    }
+
+    fn is_permitted(&self, key: &(Box<str>, Box<str>)) -> bool {
+        self.lock().permitted.get(key).is_some_and(|at| clock::since(*at) < FRESH)
+    }
+
+    fn permit(&self, key: (Box<str>, Box<str>)) {
+        let mut state = self.lock();
+        if state.permitted.len() >= MAX_PERMISSIONS {
+            state.permitted.clear();
+        }
+        state.permitted.insert(key, clock::now());
+    }
+}
+
+/// Returns the Secret that `spec.cluster` of a Sync names, valid or not.
+fn secret_of(sync: &Value) -> Option<TargetSecret> {
+    let cluster = sync.pointer("/spec/cluster").filter(|cluster| !cluster.is_null())?;
+    let text = |field: &str| cluster.pointer(field).and_then(Value::as_str);
+    let name = text("/secretRef/name").unwrap_or_default();
+    Some(TargetSecret { name: name.into(), key: text("/secretRef/key").map(Box::from) })
+}
+
+fn mark_of(home: &str, namespace: &str, secret: &TargetSecret) -> String {
+    target_mark(home, namespace, &secret.name, secret.key.as_deref().unwrap_or_default())
+}
+
+fn failure(cause: ErrorCause, message: String) -> ReconcileError {
+    ReconcileError { cause, message, problems: Vec::new(), permanent: false }
+}
+
+/// Refuses a Sync whose `spec.cluster` was removed: its objects are in the other cluster.
+pub(super) fn check_home(sync: &SyncName) -> Result<(), ReconcileError> {
+    match sync.target() {
+        None => Ok(()),
+        Some(_) => Err(failure(ErrorCause::SpecInvalid, CHANGED.to_owned())),
+    }
+}
+
+/// Message about another `spec.cluster` than before.
+const CHANGED: &str = "spec.cluster: it cannot be changed; create another Sync for another cluster";
+
+/// Checks that a Sync may use the Secret of another cluster: its ServiceAccount can read the
+/// Secret. `home` is the home cluster as that account sees it.
+///
+/// # Errors
+///
+/// A refusal also if `spec.cluster` is another one than before: objects would be left in the old
+/// cluster.
+pub(super) async fn check_use(
+    context: &Context,
+    sync: &SyncName,
+    (secret, account): (&TargetSecret, Option<&str>),
+    home: &Cluster,
+) -> Result<(), ReconcileError> {
+    let id = context.targets.lock().home.clone();
+    let mark = id.map(|id| mark_of(&id, &sync.namespace, secret));
+    if mark.is_none() || mark.as_deref() != sync.target() {
+        return Err(failure(ErrorCause::SpecInvalid, CHANGED.to_owned()));
+    }
+    let is_own = sync.namespace == context.installation.namespace || context.installation.disk.is_some();
+    let (Some(account), false) = (account, is_own) else { return Ok(()) };
+    let key = (mark.unwrap_or_default().into_boxed_str(), Box::from(account));
+    if context.targets.is_permitted(&key) {
+        return Ok(());
+    }
+    match home.access_reviews().may_get_secret(&sync.namespace, &secret.name).await {
+        Ok(true) => context.targets.permit(key),
+        Ok(false) => {
+            let message = format!(
+                "spec.cluster: the ServiceAccount {account} of this Sync may not get the Secret {}; allow it with a Role",
+                secret.name
+            );
+            return Err(failure(ErrorCause::SecretNotAllowed, message));
+        }
+        Err(error) => return Err(cluster_error(&error)),
+    }
+    Ok(())
+}
+
+/// Returns the cluster that the data of a Secret give access to. No request is sent.
+pub(super) async fn connect_target(
+    context: &Context,
+    sync: &SyncName,
+    secret: &TargetSecret,
+    data: SecretData,
+) -> Result<Cluster, ReconcileError> {
+    let invalid = |why: String| {
+        failure(INVALID, format!("spec.cluster: the Secret {} cannot be used: {why}", secret.name))
+    };
+    let Some(mark) = sync.target() else { return Err(invalid("the Sync has no mark".to_owned())) };
+    let access =
+        read_access(&data.data, secret.key.as_deref()).map_err(|error| invalid(error.to_string()))?;
+    drop(data);
+    if let Some(known) = context.targets.known(sync, mark, &access) {
+        return Ok(known);
+    }
+    let connection = match context.targets.connector.get() {
+        Some(connector) => connector(&access).map_err(invalid)?,
+        None => {
+            let rules = OutboundClient::new(&context.sources.repositories);
+            let check = Arc::new(move |host: &str, port: u16| rules.addresses(host, port));
+            Connection::to_remote(&access, check).map_err(|error| invalid(error.to_string()))?
+        }
+    };
+    let cluster = remote_cluster(&context.cluster, connection, &context.settings());
+    Ok(context.targets.add(sync, mark, access, cluster))
+}
+
+/// Cause of a Secret that gives no access to another cluster.
+const INVALID: ErrorCause = ErrorCause::Input("KubeconfigInvalid");
+
+#[cfg(test)]
+mod tests;
