@@ -178,12 +178,8 @@ impl Cluster {
             is_local: connection.is_local,
         };
         let rate = Arc::new(RateLimit::new(settings.qps, settings.burst));
-        Self::with(
-            wire,
-            Limits { concurrency: settings.concurrency, rate },
-            Notary::default(),
-            ChangeLog::default(),
-        )
+        let limits = Limits { concurrency: settings.concurrency, rate };
+        Self::with(wire, limits, Notary::default(), ChangeLog::default())
     }
 
     /// Returns the same cluster as another identity. Each identity has its own limit of concurrent

@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 use futures::stream;
 use futures::stream::StreamExt as _;
 
-use super::prepare::{cluster_error, too_slow};
+use super::prepare::cluster_error;
+use super::render_errors::too_slow;
 use super::substitution_values::{grant, is_of_the_daemon};
 use crate::api::SyncName;
 use crate::chance;

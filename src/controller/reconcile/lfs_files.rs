@@ -6,8 +6,8 @@
 use std::collections::BTreeSet;
 use std::time::Instant;
 
-use super::prepare::{source_error, too_slow};
-use super::render_errors::source_cause;
+use super::prepare::source_error;
+use super::render_errors::{source_cause, too_slow};
 use crate::chance;
 use crate::report::{ErrorCause, ReconcileError};
 use crate::source::{Error, LfsError, LfsFile, LfsProblem, Repository, Snapshot, fetch_lfs, fill_lfs};

@@ -16,7 +16,7 @@ use super::mounts::{KeptMount, ReadMounts};
 use super::own_files::read_own_files;
 use super::remote_bases;
 use super::remote_bases::{RemoteBase, ResolvedBases};
-use super::render_errors::source_cause;
+use super::render_errors::{source_cause, too_slow};
 use super::render_memory;
 use super::render_memory::MemoryLimits;
 use super::renderer::{ChartFetches, RenderContext};
@@ -388,11 +388,6 @@ fn of_problems(reason: &'static str, problems: &[impl std::fmt::Display]) -> Rec
         [] => "the render is incomplete".to_owned(),
     };
     ReconcileError { cause: ErrorCause::Input(reason), message, problems: told, permanent: true }
-}
-
-pub(crate) fn too_slow() -> ReconcileError {
-    let message = "rendering took longer than spec.timeout".to_owned();
-    ReconcileError { cause: ErrorCause::RenderFailed, message, problems: Vec::new(), permanent: false }
 }
 
 fn stopped() -> ReconcileError {

@@ -80,3 +80,8 @@ pub(super) fn source_cause(error: &Error) -> ErrorCause {
         error => ErrorCause::Input(error.reason()),
     }
 }
+
+pub(crate) fn too_slow() -> ReconcileError {
+    let message = "rendering took longer than spec.timeout".to_owned();
+    ReconcileError { cause: ErrorCause::RenderFailed, message, problems: Vec::new(), permanent: false }
+}

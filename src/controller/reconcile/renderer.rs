@@ -10,10 +10,10 @@ use std::time::Instant;
 use super::decryption_keys::DataKeyFetches;
 use super::lfs_files::LfsFetches;
 use super::mounts::MountSource;
-use super::prepare::{cluster_error, source_error, too_slow};
+use super::prepare::{cluster_error, source_error};
 use super::remote_bases::RemoteBaseContext;
 use super::render_errors::{
-    being_fetched, check_signed, comes_from_elsewhere, of_chart, of_dependency, of_helm,
+    being_fetched, check_signed, comes_from_elsewhere, of_chart, of_dependency, of_helm, too_slow,
 };
 use crate::api::SyncName;
 use crate::cluster::{Cluster, SecretData};
