@@ -115,7 +115,7 @@ impl RenderContext<'_> {
                 break rendered;
             }
             if self.is_for_strangers {
-                return Err(comes_from_elsewhere());
+                return Err(comes_from_elsewhere("a chart that comes from elsewhere"));
             }
             for chart in &incomplete.missing_charts {
                 files = self.with_chart(files, chart, charts, by).await?;
@@ -352,11 +352,11 @@ fn of_dependency(dependency: &LockedDependency, error: &ChartError) -> Reconcile
     ReconcileError { message, ..reconcile_error }
 }
 
-/// The refusal of a chart from elsewhere in the text of a stranger.
-fn comes_from_elsewhere() -> ReconcileError {
-    let message = "it names a chart that comes from elsewhere, and nothing is fetched for a pull request";
+/// The refusal of what comes from elsewhere in the text of a stranger.
+pub(super) fn comes_from_elsewhere(what: &str) -> ReconcileError {
+    let message = format!("it names {what}, and nothing is fetched for a pull request");
     let (cause, problems) = (ErrorCause::RenderFailed, Vec::new());
-    ReconcileError { cause, message: message.to_owned(), problems, permanent: true }
+    ReconcileError { cause, message, problems, permanent: true }
 }
 
 fn being_fetched() -> ReconcileError {
