@@ -18,7 +18,7 @@ use super::remote_bases;
 use super::remote_bases::{RemoteBase, ResolvedBases};
 use super::render_memory;
 use super::render_memory::MemoryLimits;
-use super::renderer::{ChartFetches, RenderContext, comes_from_elsewhere, source_cause};
+use super::renderer::{ChartFetches, RenderContext, source_cause};
 use crate::chance;
 use crate::cluster::ApiError;
 use crate::controller::spec::ValidatedSpec;
@@ -137,10 +137,7 @@ pub(crate) async fn prepare(
             }
         }
         let repositories = context.base_context.repositories;
-        if context.is_for_strangers && charts.lfs.is_wanting() {
-            return Err(comes_from_elsewhere("a file of Git LFS that comes from elsewhere"));
-        }
-        charts.lfs.fetch(repository, by).await?;
+        charts.lfs.fetch(repository, context.is_for_strangers, by).await?;
         charts.data_keys.fetch(repositories, context.base_context.asker, valid_spec, by).await;
         context.fetch_charts(valid_spec, &mut charts, by).await?;
     }

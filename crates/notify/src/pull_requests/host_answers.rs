@@ -60,7 +60,7 @@ fn open_request(service: Service, item: &Value) -> Option<OpenRequest> {
     // A repository that was deleted has no id, and null is not the same as null.
     let is_same =
         ends.0.and_then(Value::as_u64).zip(ends.1.and_then(Value::as_u64)).is_some_and(|(a, b)| a == b);
-    // With AGit, readers push to `refs/for/…`: such a commit has the repository, and no branch in it.
+    // With AGit, readers push to `refs/for/…`: such a commit has the repository and no branch.
     let has_branch = service != Service::Gitea
         || text("/head/label").is_some_and(|label| !label.is_empty())
             && text("/head/ref").is_some_and(|name| !name.is_empty() && !name.starts_with(PULL_REFS));

@@ -71,8 +71,8 @@ impl PullRequestHost<'_> {
         })
     }
 
-    /// Returns the request for a page of the comments on a pull request, the oldest first. Gitea has
-    /// all of them in one answer.
+    /// Returns the request for a page of the comments on a pull request, the oldest first. Gitea
+    /// has all of them in one answer.
     pub fn list_comments(self, number: u64, ListPage { page, size }: ListPage) -> ExchangeRequest {
         self.get(&match self.service {
             Service::Gitlab => format!(

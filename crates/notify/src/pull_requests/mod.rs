@@ -2,7 +2,8 @@
 //!
 //! In: a Notifier with `pullRequests`, a repository, and the answers of its host.
 //! Out: requests (`host_requests.rs`), what the answers say (`host_answers.rs`), the permission of
-//! a maintainer for a fork (`label_gate.rs`), the pages of a list (`page_cursor.rs`), and the Syncs that a change touches (`touched.rs`).
+//! a maintainer for a fork (`label_gate.rs`), the pages of a list (`page_cursor.rs`), and
+//! the Syncs that a change touches (`touched.rs`).
 
 mod host_answers;
 mod host_requests;

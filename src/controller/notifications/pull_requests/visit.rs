@@ -51,7 +51,7 @@ pub(super) async fn visit(
         notifier: &notifier.name,
         head: "",
     };
-    // What has failed before comes last, so that nothing waits for it.
+    // Plans that have failed before come last, so that nothing waits for them.
     for is_retry in [false, true] {
         for (name, target) in &targets {
             let sync = (name, &**target, targets.len());

@@ -11,7 +11,7 @@ const MAX_WORK: Duration = Duration::from_secs(300);
 /// Most requests that the host may refuse in one visit.
 const MAX_REFUSALS: u32 = 5;
 
-/// What is left of a visit.
+/// The rest of a visit.
 #[derive(Debug, Clone)]
 pub(super) struct VisitBudget {
     end: Instant,
