@@ -43,7 +43,7 @@ async fn a_pull_request_is_planned_without_secrets() {
     assert_eq!(told.code, 2, "{}", told.words);
     let namespace = &scene.namespace;
     let text = &told.data;
-    assert!(text.starts_with(&format!("<!-- moorline-plan: prod/{namespace}/shop -->\n")), "{text}");
+    assert!(text.starts_with(&format!("<!-- moorline-plan: prod/{namespace}/shop ")), "{text}");
     for part in [
         &format!(
             "`{head}` against `main@{base}`: **2 to create, 1 to adopt, 2 to update, 1 to prune**, 0 as before."

@@ -7,14 +7,17 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
+use moorline::report::pull_request::{GroupSubject, group_marker};
 use moorline_test_support::daemon::{Daemon, until, until_within};
 use moorline_test_support::rest::send_request;
 use moorline_test_support::scene::{Scene, config_map, many};
 use serde_json::{Value, json};
 
-use host::{BOT, Host, Proposal};
+use host::{BOT, BROKEN, Host, Proposal};
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+/// The Syncs; the last one has its plan in the comment of another one's host.
+const SYNCS: [&str; 4] = ["github", "gitlab", "gitea", "both"];
 const SECRET: &str = "planted-webhook-secret";
 /// Objects of the large Sync.
 const LARGE: usize = 1000;
@@ -52,14 +55,14 @@ async fn set_up(scene: &Scene, hosts: &[Host]) {
     std::os::unix::fs::symlink(".", scene.root.path().join("team")).unwrap();
 }
 
-/// Creates the Notifier of a host for one Sync.
-async fn notifier(scene: &Scene, service: &str, sync: &str) {
+/// Creates the Notifier of a host for some Syncs.
+async fn notifier(scene: &Scene, service: &str, syncs: &[&str]) {
     let url = format!("http://127.0.0.1:{}/{service}", scene.git.port);
     let notifier = json!({
         "apiVersion": "moorline.dev/v1alpha1", "kind": "Notifier", "metadata": {"name": service},
         "spec": {
             service: {"url": url, "secretRef": {"name": "host"}}, "transitions": ["Failed"],
-            "syncs": {"names": [sync]}, "pullRequests": {"label": "plan"},
+            "syncs": {"names": syncs}, "pullRequests": {"label": "plan"},
         },
     });
     create(scene, &format!("/apis/moorline.dev/v1alpha1/namespaces/NS/notifiers/{service}"), notifier).await;
@@ -82,6 +85,11 @@ fn elsewhere(scene: &Scene) -> String {
         "helmCharts": [{"name": "web", "version": "1.2.3", "repo": repo}],
     })
     .to_string()
+}
+
+/// A pointer of Git LFS.
+fn pointer() -> String {
+    format!("version https://git-lfs.github.com/spec/v1\noid sha256:{}\nsize 12\n", "2".repeat(64))
 }
 
 fn daemon(scene: &Scene) -> Daemon {
@@ -127,8 +135,10 @@ async fn visit_twice(scene: &Scene, daemon: &Daemon, hosts: &[Host]) {
     }
 }
 
-/// Three open pull requests: the first touches all Syncs, the second none, the third is of a fork.
+/// Four open pull requests: the files of the first cannot be read, the second touches all Syncs,
+/// the third none, the fourth is of a fork.
 struct Proposals {
+    broken: Proposal,
     touching: Proposal,
     beside: Proposal,
     fork: Proposal,
@@ -140,9 +150,10 @@ impl Proposals {
             let (labels, files) = (Vec::new(), files.to_vec());
             Proposal { number, head, is_fork, labels, files }
         };
-        let paths = ["github/github.json", "gitlab/gitlab.json", "gitea/gitea.json"];
+        let paths = ["github/github.json", "gitlab/gitlab.json", "gitea/gitea.json", "both/both.json"];
         let beside = propose(scene, 8, &[("other/a.json", "x: [")]);
         Self {
+            broken: proposal(BROKEN, "0".repeat(40), &[], false),
             touching: proposal(7, propose(scene, 7, all), &paths, false),
             beside: proposal(8, beside, &["other/a.json"], false),
             fork: proposal(9, propose(scene, 9, all), &paths, true),
@@ -150,7 +161,7 @@ impl Proposals {
     }
 
     fn show(&self, hosts: &[Host]) {
-        let open = [self.touching.clone(), self.beside.clone(), self.fork.clone()];
+        let open = [&self.broken, &self.touching, &self.beside, &self.fork].map(Proposal::clone);
         hosts.iter().for_each(|host| host.set_open(&open));
     }
 }
@@ -160,15 +171,13 @@ async fn a_pull_request_has_one_comment_that_is_edited() {
     let scene = Scene::on_sandbox("plans").await;
     let hosts = ["github", "gitlab", "gitea"].map(Host::new);
     set_up(&scene, &hosts).await;
-    let files = |value: &str| {
-        hosts.clone().map(|host| (format!("{0}/{0}.json", host.service), config_map(host.service, value)))
-    };
+    let files = |value: &str| SYNCS.map(|name| (format!("{name}/{name}.json"), config_map(name, value)));
     let first = scene.push(&files("1"));
     let daemon_of_scene = daemon(&scene);
-    for host in &hosts {
+    for name in SYNCS {
         let url = scene.git.url("team/repository.git");
-        scene.sync(host.service, json!({"path": host.service, "source": {"git": {"url": url}}})).await;
-        scene.until_ready(host.service, &first).await;
+        scene.sync(name, json!({"path": name, "source": {"git": {"url": url}}})).await;
+        scene.until_ready(name, &first).await;
     }
     let all = files("2");
     let all: Vec<(&str, &str)> = all.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
@@ -176,9 +185,10 @@ async fn a_pull_request_has_one_comment_that_is_edited() {
     proposals.show(&hosts);
     for host in &hosts {
         // A stranger has the marker as well.
-        let marker = format!("<!-- moorline-plan: lab/{}/{} -->", scene.namespace, host.service);
-        host.state.lock().unwrap().comments.push((7, "eve".to_owned(), marker));
-        notifier(&scene, host.service, host.service).await;
+        let of =
+            GroupSubject { cluster: "lab", namespace: &scene.namespace, notifier: host.service, head: "" };
+        host.state.lock().unwrap().comments.push((7, "eve".to_owned(), group_marker(&of)));
+        notifier(&scene, host.service, host.syncs()).await;
     }
     for host in &hosts {
         until(&format!("{} has the comment", host.service), async || host.comments(7).first().cloned()).await;
@@ -192,24 +202,34 @@ async fn a_pull_request_has_one_comment_that_is_edited() {
 /// Checks the first comment and the status, and that nothing is asked for afterwards but the list.
 fn check_first(scene: &Scene, host: &Host, base: &str, head: &str) {
     let [text] = &*host.comments(7) else { panic!("{:?}", host.comments(7)) };
-    let part = format!("`{head}` against `main@{base}`: **1 to update**, 0 as before.");
+    let part = format!("Against `main@{base}`: **1 to update**, 0 as before.");
     assert!(text.contains(&part) && text.contains("`data.key`: `1` → `2`"), "{text}");
+    assert!(text.contains(&format!("### Plan of `{head}` on `lab`")), "{text}");
+    let syncs = host.syncs();
+    assert_eq!(text.matches("#### Sync").count(), syncs.len(), "{text}");
     assert!(host.comments(8).is_empty() && host.comments(9).is_empty());
-    let context = format!("moorline/plan/lab/{}/{}", scene.namespace, host.service);
     let name = if host.service == "gitlab" { "name" } else { "context" };
-    let expect = json!({"state": "success", name: context, "description": "1 to update, 0 as before"});
-    assert_eq!(host.state.lock().unwrap().statuses, [(head.to_owned(), expect)]);
+    let expect = |sync: &&str| {
+        let context = format!("moorline/plan/lab/{}/{sync}", scene.namespace);
+        let body = json!({"state": "success", name: context, "description": "1 to update, 0 as before"});
+        (head.to_owned(), body)
+    };
+    let expect: Vec<_> = syncs.iter().map(expect).collect();
+    assert_eq!(host.state.lock().unwrap().statuses, expect);
     assert_eq!(host.state.lock().unwrap().comments.len(), 2);
     let heard = host.heard();
     let (_, after) = heard.split_at(heard.iter().rposition(|(.., status)| *status != 304).unwrap() + 1);
     assert!(!after.is_empty() && after.iter().all(|(method, ..)| method == "GET"), "{heard:?}");
-    assert_eq!(heard.iter().filter(|(method, ..)| method != "GET").count(), 2, "{heard:?}");
+    assert_eq!(heard.iter().filter(|(method, ..)| method != "GET").count(), syncs.len() + 1, "{heard:?}");
 }
 
 /// Pushes a commit that cannot be rendered, and gives the fork its label.
 async fn edit(scene: &Scene, daemon: &Daemon, hosts: &[Host; 3], proposals: &mut Proposals) {
     let bad = hosts.clone().map(|host| format!("{0}/{0}.json", host.service));
     let mut bad: Vec<(&str, &str)> = bad.iter().map(|path| (path.as_str(), "a: [`@all`")).collect();
+    // Nor is a file of Git LFS, which may be on another host.
+    let pointer = pointer();
+    bad[0].1 = &pointer;
     // A chart from elsewhere is not fetched.
     let chart = elsewhere(scene);
     bad[2] = ("gitea/kustomization.yaml", &chart);
@@ -223,6 +243,7 @@ async fn edit(scene: &Scene, daemon: &Daemon, hosts: &[Host; 3], proposals: &mut
         let head = &proposals.touching.head;
         assert!(text.contains("This commit cannot be planned:") && text.contains(head), "{text}");
         assert_eq!(text.contains("a chart that comes from elsewhere"), host.service == "gitea", "{text}");
+        assert_eq!(text.contains("a file of Git LFS that comes"), host.service == "github", "{text}");
         let statuses = host.state.lock().unwrap().statuses.clone();
         let state = if host.service == "gitlab" { "failed" } else { "failure" };
         assert!(statuses.iter().any(|(on, body)| on == head && body["state"] == state));
@@ -231,7 +252,10 @@ async fn edit(scene: &Scene, daemon: &Daemon, hosts: &[Host; 3], proposals: &mut
         assert!(text.contains(&proposals.fork.head), "{text}");
     }
     let asked = scene.git.requests();
-    assert!(asked.iter().all(|request| !request.path.contains("charts")), "{asked:?}");
+    assert!(
+        asked.iter().all(|request| !["charts", "info/lfs"].iter().any(|part| request.path.contains(part))),
+        "{asked:?}"
+    );
 }
 
 /// Pushes to the fork after the label, and restarts the daemon: nothing is written.
@@ -262,6 +286,22 @@ async fn restart(scene: &Scene, ended: Daemon, hosts: &[Host; 3], mut proposals:
         assert_eq!(users, 1, "{heard:?}");
         assert_ne!(host.state.lock().unwrap().comments[0].1, BOT, "the comment of a stranger stays");
     }
+    refuse(scene, &daemon, hosts, proposals).await;
+}
+
+/// Refuses the spec of a Sync: it has no plan with what it might use before.
+async fn refuse(scene: &Scene, daemon: &Daemon, hosts: &[Host; 3], mut proposals: Proposals) {
+    let rule = json!({"group": "apps", "kind": "Deployment", "healthy": "object.status.replicas >"});
+    scene.patch_sync("github", json!({"spec": {"health": {"rules": [rule]}}})).await;
+    scene.until_reason("github", "SpecInvalid").await;
+    let files = ["github", "gitlab"].map(|name| (format!("{name}/{name}.json"), config_map(name, "3")));
+    let files: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+    proposals.touching.head = propose(scene, 7, &files);
+    let head = proposals.touching.head.clone();
+    proposals.show(hosts);
+    visit_twice(scene, daemon, &hosts[1..2]).await;
+    let has_head = |host: &Host| host.comments(7)[0].contains(&head);
+    assert_eq!([&hosts[0], &hosts[1]].map(has_head), [false, true]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -274,7 +314,7 @@ async fn the_plan_of_a_thousand_objects_stands_within_seconds() {
     let url = scene.git.url("team/repository.git");
     scene.sync("large", json!({"source": {"git": {"url": url}}})).await;
     scene.until_ready("large", &commit).await;
-    notifier(&scene, "github", "large").await;
+    notifier(&scene, "github", &["large"]).await;
     until("the list is read", async || (!host.heard().is_empty()).then_some(())).await;
 
     let head = propose(&scene, 7, &[("a-3.json", &config_map("a-3", "2"))]);
@@ -286,6 +326,30 @@ async fn the_plan_of_a_thousand_objects_stands_within_seconds() {
     let text = until_within(PATIENCE, "the comment stands", async || host.comments(7).first().cloned()).await;
     let took = begun.elapsed();
     assert!(text.contains(&format!("**1 to update**, {} as before.", LARGE - 1)), "{text}");
+    check_pages(&scene, &daemon, &host).await;
     println!("the plan of {LARGE} objects stood after {took:?}");
     assert!(took < PATIENCE);
+}
+
+/// Closes a pull request of the third page, and waits until its page was read again.
+async fn check_pages(scene: &Scene, daemon: &Daemon, host: &Host) {
+    let fork = |number| {
+        let head = "0".repeat(40);
+        Proposal { number, head, is_fork: true, labels: Vec::new(), files: Vec::new() }
+    };
+    let mut open: Vec<Proposal> = (100..140).map(fork).collect();
+    for closed in 0..2 {
+        open.truncate(open.len() - closed);
+        host.set_open(&open);
+        host.heard();
+        call(scene, daemon);
+        until("the last page is read", async || {
+            let heard = host.heard();
+            heard
+                .iter()
+                .any(|(_, path, status)| path.ends_with("pulls?page=3") && *status == 200)
+                .then_some(())
+        })
+        .await;
+    }
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::time::Instant;
 
 use super::prepare::source_error;
-use super::render_errors::{source_cause, too_slow};
+use super::render_errors::{comes_from_elsewhere, source_cause, too_slow};
 use crate::chance;
 use crate::report::{ErrorCause, ReconcileError};
 use crate::source::{Error, LfsError, LfsFile, LfsProblem, Repository, Snapshot, fetch_lfs, fill_lfs};
@@ -55,11 +55,20 @@ impl LfsFetches {
         self.pointers.were_read().next().is_some()
     }
 
-    /// Fetches the files that the last render read.
-    pub(super) async fn fetch(&mut self, repository: &Repository, by: Instant) -> Result<(), ReconcileError> {
+    /// Fetches the files that the last render read. A server may send them from another host, so
+    /// that the text of a stranger gets none.
+    pub(super) async fn fetch(
+        &mut self,
+        repository: &Repository,
+        is_for_strangers: bool,
+        by: Instant,
+    ) -> Result<(), ReconcileError> {
         let one = |(path, pointer): (&str, &_)| LfsFile { path: path.into(), pointer: Clone::clone(pointer) };
         let wanted: Vec<LfsFile> = self.pointers.were_read().map(one).collect();
         let Some(first) = wanted.first().cloned() else { return Ok(()) };
+        if is_for_strangers {
+            return Err(comes_from_elsewhere("a file of Git LFS that comes from elsewhere"));
+        }
         self.pointers = LfsPointers::default();
         self.rounds += 1;
         if self.rounds > MAX_ROUNDS {

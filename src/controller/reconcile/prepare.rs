@@ -138,7 +138,7 @@ pub(crate) async fn prepare(
             }
         }
         let repositories = context.base_context.repositories;
-        charts.lfs.fetch(repository, by).await?;
+        charts.lfs.fetch(repository, context.is_for_strangers, by).await?;
         charts.data_keys.fetch(repositories, context.base_context.asker, valid_spec, by).await;
         context.fetch_charts(valid_spec, &mut charts, by).await?;
     }

@@ -29,11 +29,11 @@ pub(super) fn of_dependency(dependency: &LockedDependency, error: &ChartError) -
     ReconcileError { message, ..reconcile_error }
 }
 
-/// The refusal of a chart from elsewhere in the text of a stranger.
-pub(super) fn comes_from_elsewhere() -> ReconcileError {
-    let message = "it names a chart that comes from elsewhere, and nothing is fetched for a pull request";
+/// The refusal of what comes from elsewhere in the text of a stranger.
+pub(super) fn comes_from_elsewhere(what: &str) -> ReconcileError {
+    let message = format!("it names {what}, and nothing is fetched for a pull request");
     let (cause, problems) = (ErrorCause::RenderFailed, Vec::new());
-    ReconcileError { cause, message: message.to_owned(), problems, permanent: true }
+    ReconcileError { cause, message, problems, permanent: true }
 }
 
 /// Refuses a dependency beside a signed chart: a signature covers only what is in its archive, and

@@ -118,7 +118,7 @@ impl RenderContext<'_> {
                 break rendered;
             }
             if self.is_for_strangers {
-                return Err(comes_from_elsewhere());
+                return Err(comes_from_elsewhere("a chart that comes from elsewhere"));
             }
             for chart in &incomplete.missing_charts {
                 files = self.with_chart(files, chart, charts, by).await?;

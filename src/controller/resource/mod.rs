@@ -178,6 +178,9 @@ impl SyncWorker {
                     _ => self.requests.is_none(),
                 };
                 self.context.peers.set_refused(&self.name, is_refused);
+                if lacks_rights {
+                    self.forget_plan_target();
+                }
                 // A cluster that does not answer, or asks to wait, says nothing about the spec.
                 let refused = Some(reconcile_error).filter(|it| {
                     !matches!(it.cause, ErrorCause::ClusterUnreachable | ErrorCause::Progressing)
@@ -190,6 +193,7 @@ impl SyncWorker {
             NextAction::Refuse(reconcile_error) => {
                 self.resource_recorder.refuse(Some(reconcile_error.clone()));
                 self.context.peers.set_refused(&self.name, true);
+                self.forget_plan_target();
                 let is_without_identity = reconcile_error.cause == ErrorCause::ServiceAccountRequired;
                 if is_without_identity || !keep_narrowed(self, sync, Some(reconcile_error)) {
                     withdraw_claims(self).await;
@@ -207,6 +211,7 @@ impl SyncWorker {
                 false
             }
             NextAction::LeaveToPeer => {
+                self.forget_plan_target();
                 withdraw_claims(self).await;
                 remove_claims(self).await;
                 self.context.reporting.board.remove(&self.name);
@@ -253,6 +258,11 @@ impl SyncWorker {
         }
     }
 
+    /// Ends plans of pull requests with a login and an identity that the Sync may not use any more.
+    fn forget_plan_target(&self) {
+        self.context.reporting.notifications.pull_requests.forget(&self.name);
+    }
+
     fn send_request(&mut self, request: ReconcileRequest) {
         self.resource_recorder.set_request(request.spec_revision, request.moves_to.clone());
         if let Some(requests) = &self.requests {
@@ -277,7 +287,7 @@ impl SyncWorker {
     /// Closes the request channel and waits until the reconciler has finished the work in progress.
     async fn stop(&mut self) {
         self.requests = None;
-        self.context.reporting.notifications.pull_requests.forget(&self.name);
+        self.forget_plan_target();
         if let Some(reconciler) = self.reconciler.take() {
             // It ends within the grace period of the context; a panic in it must not reach this
             // task.

@@ -6,6 +6,8 @@
 
 use std::fmt::Write as _;
 
+use sha2::{Digest as _, Sha256};
+
 use super::comparison::{FieldChange, ObjectChange, PlannedVerb, PullRequestPlan};
 use super::markdown::{name, value};
 
@@ -17,6 +19,13 @@ const MAX_PROBLEMS: usize = 10;
 
 /// Most characters of each part of a marker.
 const MAX_MARKER_PART: usize = 80;
+
+/// Bytes of the hash in a marker.
+const MARKER_HASH_BYTES: usize = 8;
+
+/// The last line of each comment.
+pub(super) const WITHOUT_SECRETS: &str =
+    "_Rendered without Secrets: variables stand by their names, and encrypted values are not decrypted._\n";
 
 /// The Sync that a plan is of, and its commits.
 #[derive(Debug, Clone, Copy)]
@@ -37,6 +46,12 @@ pub struct CommentSubject<'a> {
 
 /// Returns the first line of each comment about a Sync.
 pub fn comment_marker(subject: &CommentSubject<'_>) -> String {
+    marker("moorline-plan", [subject.cluster, subject.namespace, subject.sync])
+}
+
+/// Returns a marker with three names, for people, and with their hash: other names may look the
+/// same.
+pub(super) fn marker(kind: &str, names: [&str; 3]) -> String {
     let part = |text: &str| -> String {
         let fits = |char: &char| char.is_ascii_alphanumeric() || "._:".contains(*char);
         // Two dashes would end the HTML comment.
@@ -45,12 +60,18 @@ pub fn comment_marker(subject: &CommentSubject<'_>) -> String {
             .take(MAX_MARKER_PART)
             .collect::<String>()
     };
-    let whole = [subject.cluster, subject.namespace, subject.sync].map(part).join("/");
-    let mut whole = whole;
+    let mut whole = names.map(part).join("/");
     while whole.contains("--") {
         whole = whole.replace("--", "-");
     }
-    format!("<!-- moorline-plan: {whole} -->")
+    let mut digest = Sha256::new();
+    for name in names {
+        digest.update((name.len() as u64).to_be_bytes());
+        digest.update(name.as_bytes());
+    }
+    let digest = digest.finalize();
+    let hash: String = digest.iter().take(MARKER_HASH_BYTES).map(|byte| format!("{byte:02x}")).collect();
+    format!("<!-- {kind}: {whole} {hash} -->")
 }
 
 /// Returns the comment with a plan.
@@ -59,6 +80,15 @@ pub fn comment(subject: &CommentSubject<'_>, plan: &PullRequestPlan) -> String {
     let whole = plan_summary(plan);
     let (counts, same) = whole.rsplit_once(", ").unwrap_or((&whole, ""));
     let _ = writeln!(text, "**{counts}**, {same}.\n");
+    // The last lines need room as well.
+    let left_out = write_changes(&mut text, plan, MAX_COMMENT_BYTES - 2 * footer(subject, usize::MAX).len());
+    text.push_str(&footer(subject, left_out));
+    text
+}
+
+/// Writes the changes of a plan until the text is as long as it may be. Returns the number of those
+/// that are left out.
+pub(super) fn write_changes(text: &mut String, plan: &PullRequestPlan, most: usize) -> usize {
     let mut left_out = 0;
     let mut last = None;
     for change in &plan.changes {
@@ -67,31 +97,33 @@ pub fn comment(subject: &CommentSubject<'_>, plan: &PullRequestPlan) -> String {
             let _ = write!(part, "\n**{}**\n\n", title(change.verb));
         }
         write_change(&mut part, change);
-        // The last lines need room as well.
-        if left_out > 0 || text.len() + part.len() > MAX_COMMENT_BYTES - 2 * footer(subject, usize::MAX).len()
-        {
+        if left_out > 0 || text.len() + part.len() > most {
             left_out += 1;
             continue;
         }
         last = Some(change.verb);
         text.push_str(&part);
     }
-    text.push_str(&footer(subject, left_out));
-    text
+    left_out
 }
 
 /// Returns the comment about a commit that cannot be planned.
 pub fn refusal_comment(subject: &CommentSubject<'_>, problems: &[String]) -> String {
     let mut text = heading(subject);
     text.push_str("This commit cannot be planned:\n\n");
+    write_problems(&mut text, problems);
+    text.push_str(&footer(subject, 0));
+    text
+}
+
+/// Writes the problems of a commit that cannot be planned.
+pub(super) fn write_problems(text: &mut String, problems: &[String]) {
     for problem in problems.iter().take(MAX_PROBLEMS) {
         let _ = writeln!(text, "- {}", name(problem));
     }
     if problems.len() > MAX_PROBLEMS {
         let _ = writeln!(text, "- and {} more", problems.len() - MAX_PROBLEMS);
     }
-    text.push_str(&footer(subject, 0));
-    text
 }
 
 fn heading(subject: &CommentSubject<'_>) -> String {
@@ -161,16 +193,20 @@ fn write_change(text: &mut String, change: &ObjectChange) {
 
 /// The last lines: what is left out, and what a plan of a pull request does not know.
 fn footer(subject: &CommentSubject<'_>, left_out: usize) -> String {
+    let mut text = rest(left_out, subject.link);
+    text.push_str(WITHOUT_SECRETS);
+    text
+}
+
+/// The number of objects that are left out, and the page with all of them.
+pub(super) fn rest(left_out: usize, link: Option<&str>) -> String {
     let mut text = String::from("\n");
     if left_out > 0 {
         let _ = writeln!(text, "And {left_out} objects more.\n");
     }
-    if let Some(link) = subject.link.filter(|link| is_plain_link(link)) {
+    if let Some(link) = link.filter(|link| is_plain_link(link)) {
         let _ = writeln!(text, "[The Sync]({link})\n");
     }
-    text.push_str(
-        "_Rendered without Secrets: variables stand by their names, and encrypted values are not decrypted._\n",
-    );
     text
 }
 

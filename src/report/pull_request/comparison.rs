@@ -256,7 +256,7 @@ mod tests {
             object("PersistentVolumeClaim", "data", json!({})),
         ];
         let told = text(&base, &head, &live(&owned, &["/ConfigMap|shop/theirs"]));
-        let expect = "<!-- moorline-plan: prod/moorline/shop -->
+        let expect = "<!-- moorline-plan: prod/moorline/shop 2a8e44a728b6ba6a -->
 ### Plan of Sync `moorline/shop` on `prod`
 
 `8c5d` against `main@1f0c`: **1 to create, 1 to adopt, 1 to update, 1 to prune, 1 to prune by approval, 1 held (another Sync owns it)**, 1 as before.
@@ -395,7 +395,7 @@ _Rendered without Secrets: variables stand by their names, and encrypted values 
         }
         assert!(!told.contains('\u{202e}') && !told.contains('\u{200b}'));
         assert_eq!(outside.matches("<!--").count(), 1, "{outside}");
-        assert!(told.starts_with("<!-- moorline-plan: prod/moorline/shop -->\n"));
+        assert!(told.starts_with("<!-- moorline-plan: prod/moorline/shop "));
 
         let subject = |cluster, link| CommentSubject {
             cluster,
@@ -406,7 +406,16 @@ _Rendered without Secrets: variables stand by their names, and encrypted values 
             link: Some(link),
         };
         let marker = comment_marker(&subject("--> <b>@x", "https://host/"));
-        assert_eq!(marker, "<!-- moorline-plan: -b-x/a-b/c- -->");
+        assert!(
+            marker.starts_with("<!-- moorline-plan: -b-x/a-b/c- ") && marker.ends_with(" -->"),
+            "{marker}"
+        );
+        // Names that look the same here have other markers.
+        let (long, longer) = ("x".repeat(80), "x".repeat(81));
+        for (one, other) in [("a--b", "a-b"), ("a b", "a-b"), (&long, &longer), ("c/a-", "c")] {
+            let markers = [one, other].map(|cluster| comment_marker(&subject(cluster, "")));
+            assert_ne!(markers[0], markers[1], "{one} {other}");
+        }
         let refused = refusal_comment(
             &subject("c", "javascript:alert(1)"),
             &["a.yaml:3: `@all` is invalid".to_owned()],

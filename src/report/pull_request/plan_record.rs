@@ -1,4 +1,4 @@
-//! The last line of a comment: the commit that it is about, and the hash of its plan.
+//! The last line of a comment: the commit that it is about, and the hash of its plans.
 //!
 //! In: a comment, and later the same comment as the host has it.
 //! Out: its record, by which a daemon that has just started knows that nothing has changed. The
@@ -21,7 +21,7 @@ pub struct PlanRecord {
 }
 
 impl PlanRecord {
-    /// Returns the record of a comment whose subject has no base.
+    /// Returns the record of a comment without the base.
     pub fn new(head: &str, text: &str) -> Self {
         let digest = Sha256::digest(text.as_bytes());
         let hash: String = digest.iter().take(HASH_BYTES).map(|byte| format!("{byte:02x}")).collect();

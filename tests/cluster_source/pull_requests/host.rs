@@ -8,6 +8,13 @@ use serde_json::{Value, json};
 /// The account of the token.
 pub(super) const BOT: &str = "moorline-bot";
 
+/// The pull request whose files the host does not tell.
+pub(super) const BROKEN: u64 = 6;
+/// Bytes of an answer that are too many.
+const TOO_LONG: usize = 9 << 20;
+/// The size of a page that is too long, on one host.
+const TOO_LONG_PAGE: (&str, usize) = ("github", 32);
+
 /// An open pull request.
 #[derive(Clone)]
 pub(super) struct Proposal {
@@ -42,6 +49,15 @@ pub(super) struct Host {
 impl Host {
     pub(super) fn new(service: &'static str) -> Self {
         Self { service, state: Arc::default() }
+    }
+
+    /// Returns the Syncs whose plans it gets, in the order of their names.
+    pub(super) fn syncs(&self) -> &'static [&'static str] {
+        match self.service {
+            "github" => &["github"],
+            "gitlab" => &["gitlab"],
+            _ => &["both", "gitea"],
+        }
     }
 
     pub(super) fn set_open(&self, open: &[Proposal]) {
@@ -81,7 +97,8 @@ impl Host {
                 let number: u64 = number.parse().unwrap();
                 let open = state.open.iter().find(|open| open.number == number).unwrap();
                 let key = if is_lab { "new_path" } else { "filename" };
-                (200, None, open.files.iter().map(|file| json!({key: file})).collect())
+                let status = if number == BROKEN { 422 } else { 200 };
+                (status, None, open.files.iter().map(|file| json!({key: file})).collect())
             }
             ("GET", ["issues", number, "comments"] | ["merge_requests", number, "notes"]) => {
                 let number: u64 = number.parse().unwrap();
@@ -108,7 +125,11 @@ impl Host {
             }
             _ => (404, None, json!({})),
         };
-        state.heard.push((request.method.clone(), path.to_owned(), status));
+        let path = match page_of(request) {
+            Some((page, _)) if page > 1 && words.len() == 1 => format!("{path}?page={page}"),
+            _ => path.to_owned(),
+        };
+        state.heard.push((request.method.clone(), path, status));
         let etag = etag.map(|etag: String| format!("ETag: {etag}\r\n")).unwrap_or_default();
         let headers = format!("Content-Type: application/json\r\n{etag}").leak();
         let body = if status == 304 { Vec::new() } else { answer.to_string().into_bytes() };
@@ -129,12 +150,17 @@ impl Host {
                     "source_project_id": from, "target_project_id": 1,
                 }),
                 _ => json!({
-                    "number": open.number, "labels": labels, "head": {"sha": open.head, "repo": {"id": from}},
+                    "number": open.number, "labels": labels,
+                    "head": {"sha": open.head, "label": "b", "ref": "b", "repo": {"id": from}},
                     "base": {"ref": "main", "repo": {"id": 1}},
                 }),
             }
         };
-        let list: Value = state.open.iter().map(one).collect();
+        let (page, size) = page_of(request).unwrap();
+        if (self.service, size) == TOO_LONG_PAGE {
+            return (200, None, json!([{"number": 1, "body": "x".repeat(TOO_LONG)}]));
+        }
+        let list: Value = state.open.iter().skip((page - 1) * size).take(size).map(one).collect();
         let text = list.to_string();
         let sum = text.bytes().fold(7_u64, |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(byte)));
         let etag = format!("W/\"{sum:x}\"");
@@ -143,4 +169,13 @@ impl Host {
             false => (200, Some(etag), list),
         }
     }
+}
+
+/// Returns the page that a request is for, and its size.
+fn page_of(request: &Request) -> Option<(usize, usize)> {
+    let of = |name: &str| {
+        let value = request.query.split('&').find_map(|pair| pair.strip_prefix(name));
+        value.and_then(|value| value.parse().ok())
+    };
+    Some((of("page=")?, of("per_page=").or_else(|| of("limit="))?))
 }

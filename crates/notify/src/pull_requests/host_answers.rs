@@ -12,6 +12,8 @@ use crate::selection::Service;
 const MAX_LABELS: usize = 100;
 /// Number of hex digits of a commit.
 const COMMIT_DIGITS: usize = 40;
+/// Beginning of the references that stand for a pull request without a branch.
+const PULL_REFS: &str = "refs/pull/";
 
 /// An open pull request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,7 +24,7 @@ pub struct OpenRequest {
     pub head: Box<str>,
     /// The branch that it is to be merged into.
     pub base_branch: Box<str>,
-    /// True if the commit is in another repository, or if that is not known.
+    /// True if the commit was not pushed to a branch of the repository, or if that is not known.
     pub is_fork: bool,
     /// Its labels, which only maintainers set.
     pub labels: Vec<Box<str>>,
@@ -58,12 +60,16 @@ fn open_request(service: Service, item: &Value) -> Option<OpenRequest> {
     // A repository that was deleted has no id, and null is not the same as null.
     let is_same =
         ends.0.and_then(Value::as_u64).zip(ends.1.and_then(Value::as_u64)).is_some_and(|(a, b)| a == b);
+    // With AGit, readers push to `refs/for/…`: such a commit has the repository and no branch.
+    let has_branch = service != Service::Gitea
+        || text("/head/label").is_some_and(|label| !label.is_empty())
+            && text("/head/ref").is_some_and(|name| !name.is_empty() && !name.starts_with(PULL_REFS));
     let label = |label: &Value| label.as_str().or(label["name"].as_str()).map(Box::from);
     Some(OpenRequest {
         number: at(number)?.as_u64()?,
         head: text(head).filter(is_commit)?.into(),
         base_branch: text(base)?.into(),
-        is_fork: !is_same,
+        is_fork: !is_same || !has_branch,
         labels: at("/labels")
             .map(|all| items(all).filter_map(label).take(MAX_LABELS).collect())
             .unwrap_or_default(),
@@ -135,12 +141,33 @@ mod tests {
         let one = json!({"id": 1});
         let lab = json!({"iid": 7, "sha": sha, "target_branch": "main", "labels": ["plan"],
             "source_project_id": 1, "target_project_id": 1});
+        let lab_of = |source: Value| {
+            let mut item = lab.clone();
+            item["source_project_id"] = source;
+            item
+        };
+        // Gitea: the branch, the reference, and the repository of the commit.
+        let tea = |label: Value, name: Value| {
+            let mut item = hub(json!({"id": 1}), json!({"id": 1}));
+            item["head"]["label"] = label;
+            item["head"]["ref"] = name;
+            item
+        };
         for (host, item, fork) in [
+            (Service::Gitea, tea("feature".into(), "feature".into()), false),
+            (Service::Gitea, tea("".into(), "refs/pull/7/head".into()), true),
+            (Service::Gitea, tea("".into(), "feature".into()), true),
+            (Service::Gitea, tea("feature".into(), "refs/pull/7/head".into()), true),
+            (Service::Gitea, tea("feature".into(), "".into()), true),
+            (Service::Gitea, tea("feature".into(), Value::Null), true),
+            (Service::Gitea, tea(Value::Null, "feature".into()), true),
             (Service::Github, hub(one.clone(), one.clone()), false),
             (Service::Gitea, hub(json!({"id": 2}), one.clone()), true),
             (Service::Github, hub(Value::Null, one), true),
             (Service::Github, hub(Value::Null, Value::Null), true),
-            (Service::Gitlab, lab, false),
+            (Service::Gitlab, lab.clone(), false),
+            (Service::Gitlab, lab_of(json!(2)), true),
+            (Service::Gitlab, lab_of(Value::Null), true),
         ] {
             let read = open_requests(host, &json!([item.clone()]));
             let [read] = read.as_slice() else { panic!("{item}") };

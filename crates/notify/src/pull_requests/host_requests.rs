@@ -6,15 +6,14 @@
 use moorline_identity::{ExchangeRequest, Method, SecretText};
 use serde_json::{Value, json};
 
+use super::page_cursor::ListPage;
 use crate::selection::Service;
 use crate::text::cut;
 
-/// Most entries of a page that is asked for: as many as Gitea gives.
+/// Most files of a page that is asked for: as many as Gitea gives.
 const PAGE: usize = 50;
 /// Maximum number of characters of a description: GitHub refuses a longer one.
 const MAX_DESCRIPTION: usize = 140;
-/// Most pages of comments that are searched.
-const COMMENT_PAGES: usize = 10;
 
 /// A repository on a host, with the token for it.
 #[derive(Debug, Clone, Copy)]
@@ -38,14 +37,8 @@ pub enum CheckState {
     Failure,
 }
 
-/// Returns the number of pages that the comments of a pull request are searched in: Gitea has all
-/// of them in one answer.
-pub fn pages_of_comments(service: Service) -> usize {
-    if service == Service::Gitea { 1 } else { COMMENT_PAGES }
-}
-
 impl PullRequestHost<'_> {
-    /// The number of entries that a full page has.
+    /// The number of files that a full page has.
     pub const PAGE: usize = PAGE;
 
     /// Returns the request for the account of the token.
@@ -55,13 +48,13 @@ impl PullRequestHost<'_> {
     }
 
     /// Returns the request for a page of the open pull requests, the ones that changed last first.
-    pub fn list_open(self, page: usize, etag: Option<&str>) -> ExchangeRequest {
+    pub fn list_open(self, ListPage { page, size }: ListPage, etag: Option<&str>) -> ExchangeRequest {
         let mut request = self.get(&match self.service {
             Service::Gitlab => format!(
-                "merge_requests?state=opened&order_by=updated_at&sort=desc&per_page={PAGE}&page={page}"
+                "merge_requests?state=opened&order_by=updated_at&sort=desc&per_page={size}&page={page}"
             ),
-            Service::Gitea => format!("pulls?state=open&sort=recentupdate&limit={PAGE}&page={page}"),
-            _ => format!("pulls?state=open&sort=updated&direction=desc&per_page={PAGE}&page={page}"),
+            Service::Gitea => format!("pulls?state=open&sort=recentupdate&limit={size}&page={page}"),
+            _ => format!("pulls?state=open&sort=updated&direction=desc&per_page={size}&page={page}"),
         });
         // An ETag comes from the host; a header is one line.
         let etag = etag.filter(|etag| etag.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' '));
@@ -78,14 +71,15 @@ impl PullRequestHost<'_> {
         })
     }
 
-    /// Returns the request for a page of the comments on a pull request, the oldest first.
-    pub fn list_comments(self, number: u64, page: usize) -> ExchangeRequest {
+    /// Returns the request for a page of the comments on a pull request, the oldest first. Gitea
+    /// has all of them in one answer.
+    pub fn list_comments(self, number: u64, ListPage { page, size }: ListPage) -> ExchangeRequest {
         self.get(&match self.service {
             Service::Gitlab => format!(
-                "merge_requests/{number}/notes?sort=asc&order_by=created_at&per_page={PAGE}&page={page}"
+                "merge_requests/{number}/notes?sort=asc&order_by=created_at&per_page={size}&page={page}"
             ),
             Service::Gitea => format!("issues/{number}/comments"),
-            _ => format!("issues/{number}/comments?per_page={PAGE}&page={page}"),
+            _ => format!("issues/{number}/comments?per_page={size}&page={page}"),
         })
     }
 

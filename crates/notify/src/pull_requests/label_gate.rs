@@ -26,6 +26,9 @@ impl LabelGate {
         }
         if self.unlabelled.as_deref() == Some(head) {
             self.allowed = Some(head.into());
+        } else {
+            // The label is that of another commit, and what was seen before it counts no more.
+            self.unlabelled = None;
         }
         self.allowed.as_deref() == Some(head)
     }
@@ -51,6 +54,9 @@ mod tests {
             (vec![("a", false), ("b", true)], false),
             (vec![("a", true)], false),
             (vec![("a", true), ("b", true)], false),
+            // Pushed back to a commit that was seen before the label of another one.
+            (vec![("b", false), ("a", true), ("b", true)], false),
+            (vec![("b", false), ("a", false), ("a", true), ("b", true)], false),
             // Removed and given again.
             (vec![("a", false), ("a", true), ("b", true), ("b", false), ("b", true)], true),
             (vec![("a", false), ("a", true), ("a", false)], false),

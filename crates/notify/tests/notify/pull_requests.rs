@@ -2,7 +2,7 @@
 
 use moorline_identity::{ExchangeRequest, SecretText};
 use moorline_notify::Service;
-use moorline_notify::pull_requests::{CheckState, PullRequestHost};
+use moorline_notify::pull_requests::{CheckState, ListPage, PullRequestHost};
 
 const COMMIT: &str = "1f0c9a77be2d1c3f4a5b6c7d8e9f0a1b2c3d4e5f";
 const HUB: &str =
@@ -26,6 +26,7 @@ fn each_host_gets_the_requests_of_its_documentation() {
     let hub = host(Service::Github, "https://api.github.com", "shop/deploy");
     let lab = host(Service::Gitlab, "https://gitlab.example.com/api/v4/", "group/sub/deploy");
     let tea = host(Service::Gitea, "https://git.example.com/api/v1", "shop/deploy");
+    let at = |page| ListPage { page, size: 32 };
     let check = |of: PullRequestHost<'_>, state, link| {
         of.set_check((COMMIT, state), ("moorline/plan/p/n/s", "2 to create"), link)
     };
@@ -37,32 +38,32 @@ fn each_host_gets_the_requests_of_its_documentation() {
         (lab.user(), format!("GET https://gitlab.example.com/api/v4/user\n{LAB}\n")),
         (tea.user(), format!("GET https://git.example.com/api/v1/user\n{TEA}\n")),
         (
-            hub.list_open(1, Some("W/\"ab\"")),
+            hub.list_open(at(1), Some("W/\"ab\"")),
             format!(
-                "GET {of_hub}/pulls?state=open&sort=updated&direction=desc&per_page=50&page=1\n{HUB}if-none-match: W/\"ab\"\n\n"
+                "GET {of_hub}/pulls?state=open&sort=updated&direction=desc&per_page=32&page=1\n{HUB}if-none-match: W/\"ab\"\n\n"
             ),
         ),
         (
-            lab.list_open(2, None),
+            lab.list_open(at(2), None),
             format!(
-                "GET {of_lab}/merge_requests?state=opened&order_by=updated_at&sort=desc&per_page=50&page=2\n{LAB}\n"
+                "GET {of_lab}/merge_requests?state=opened&order_by=updated_at&sort=desc&per_page=32&page=2\n{LAB}\n"
             ),
         ),
         (
-            tea.list_open(1, Some("a\r\nx: y")),
-            format!("GET {of_tea}/pulls?state=open&sort=recentupdate&limit=50&page=1\n{TEA}\n"),
+            tea.list_open(at(1), Some("a\r\nx: y")),
+            format!("GET {of_tea}/pulls?state=open&sort=recentupdate&limit=32&page=1\n{TEA}\n"),
         ),
         (hub.list_files(7, 1), format!("GET {of_hub}/pulls/7/files?per_page=50&page=1\n{HUB}\n")),
         (lab.list_files(7, 1), format!("GET {of_lab}/merge_requests/7/diffs?per_page=50&page=1\n{LAB}\n")),
         (tea.list_files(7, 3), format!("GET {of_tea}/pulls/7/files?limit=50&page=3\n{TEA}\n")),
-        (hub.list_comments(7, 1), format!("GET {of_hub}/issues/7/comments?per_page=50&page=1\n{HUB}\n")),
+        (hub.list_comments(7, at(1)), format!("GET {of_hub}/issues/7/comments?per_page=32&page=1\n{HUB}\n")),
         (
-            lab.list_comments(7, 1),
+            lab.list_comments(7, at(1)),
             format!(
-                "GET {of_lab}/merge_requests/7/notes?sort=asc&order_by=created_at&per_page=50&page=1\n{LAB}\n"
+                "GET {of_lab}/merge_requests/7/notes?sort=asc&order_by=created_at&per_page=32&page=1\n{LAB}\n"
             ),
         ),
-        (tea.list_comments(7, 1), format!("GET {of_tea}/issues/7/comments\n{TEA}\n")),
+        (tea.list_comments(7, at(1)), format!("GET {of_tea}/issues/7/comments\n{TEA}\n")),
         (
             hub.create_comment(7, "a\n\"b\""),
             format!("POST {of_hub}/issues/7/comments\n{HUB}{JSON}\n{{\"body\":\"a\\n\\\"b\\\"\"}}"),

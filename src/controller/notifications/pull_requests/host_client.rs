@@ -33,6 +33,19 @@ pub(super) struct VisitError {
     pub(super) retry_after: Option<Duration>,
     /// A person has to change the Secret or the URL.
     pub(super) needs_a_person: bool,
+    /// The part of the visit that it ends.
+    pub(super) reach: ErrorReach,
+}
+
+/// Part of a visit that an error ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ErrorReach {
+    /// All of it: nothing else is asked of the host.
+    Visit,
+    /// One request: the pull request may be the reason.
+    Request,
+    /// One request, whose answer is too long.
+    Length,
 }
 
 impl VisitError {
@@ -40,12 +53,24 @@ impl VisitError {
     pub(super) fn of_status(what: &str, status: u16, retry_after: Option<Duration>) -> Self {
         let needs_a_person = AttemptResult::of_status(status, retry_after) == AttemptResult::Denied;
         let problem = format!("the host answers with status {status} to the request of {what}");
-        Self { problem, retry_after, needs_a_person }
+        let is_of_host = matches!(status, 401 | 408 | 425 | 429 | 500..) || retry_after.is_some();
+        let reach = if is_of_host { ErrorReach::Visit } else { ErrorReach::Request };
+        Self { problem, retry_after, needs_a_person, reach }
     }
 
-    /// Returns an error without a status.
+    /// Returns an error without a status, which ends the visit.
     pub(super) fn new(problem: impl Into<String>, needs_a_person: bool) -> Self {
-        Self { problem: problem.into(), retry_after: None, needs_a_person }
+        Self { problem: problem.into(), retry_after: None, needs_a_person, reach: ErrorReach::Visit }
+    }
+
+    /// Returns the same error as one that ends the visit.
+    pub(super) fn of_visit(self) -> Self {
+        Self { reach: ErrorReach::Visit, ..self }
+    }
+
+    /// Returns an error of an answer.
+    fn of_answer(problem: String, reach: ErrorReach) -> Self {
+        Self { reach, ..Self::new(problem, false) }
     }
 }
 
@@ -136,10 +161,12 @@ impl<'a> HostClient<'a> {
 fn body(what: &str, answer: &OutboundAnswer) -> Result<Value, VisitError> {
     match answer.status {
         200..300 if answer.body.len() as u64 > MAX_ANSWER => {
-            Err(VisitError::new(format!("{what}: the answer is longer than {MAX_ANSWER} bytes"), false))
+            let problem = format!("{what}: the answer is longer than {MAX_ANSWER} bytes");
+            Err(VisitError::of_answer(problem, ErrorReach::Length))
         }
-        200..300 => serde_json::from_slice(&answer.body)
-            .map_err(|_| VisitError::new(format!("{what}: the answer is no JSON"), false)),
+        200..300 => serde_json::from_slice(&answer.body).map_err(|_| {
+            VisitError::of_answer(format!("{what}: the answer is no JSON"), ErrorReach::Request)
+        }),
         status => Err(VisitError::of_status(what, status, answer.retry_after)),
     }
 }

@@ -2,8 +2,9 @@
 //!
 //! In: Notifiers with `pullRequests`, the Syncs that this daemon serves, and calls of webhooks.
 //! Out: one task for each repository of a Notifier (`repository_task.rs`): it lists the pull
-//! requests (`visit.rs`), plans those that touch a Sync (`sync_plan.rs`), and writes what is new
-//! (`plan_writer.rs`). No sync waits for any of it: nothing here is asked by a worker.
+//! requests (`visit.rs`), plans those that touch a Sync (`sync_plan.rs`), and writes what is new,
+//! as one comment of all Syncs (`plan_writer.rs`). No sync waits for any of it:
+//! nothing here is asked by a worker.
 
 mod host_client;
 mod pacing;
@@ -13,6 +14,7 @@ mod repository_state;
 mod repository_task;
 mod sync_plan;
 mod visit;
+mod visit_budget;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

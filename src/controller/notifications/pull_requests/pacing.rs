@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use super::host_client::VisitError;
+use super::host_client::{ErrorReach, VisitError};
 
 /// The pause between two polls, at least.
 const POLL: Duration = Duration::from_secs(60);
@@ -37,9 +37,13 @@ pub(super) struct NextVisit {
 impl Pacing {
     /// Decides what follows a visit; `chance` is between 0 and 1.
     pub(super) fn next(&mut self, result: Result<(), &VisitError>, chance: f64) -> NextVisit {
-        let Err(error) = result else {
-            self.failures = 0;
-            return NextVisit { after: spread(POLL, chance), may_be_called: true, is_reported: false };
+        let error = match result {
+            Err(error) if error.reach == ErrorReach::Visit => error,
+            result => {
+                self.failures = 0;
+                let is_reported = result.is_err_and(|error| error.needs_a_person);
+                return NextVisit { after: spread(POLL, chance), may_be_called: true, is_reported };
+            }
         };
         self.failures = self.failures.saturating_add(1);
         let doublings = self.failures.saturating_sub(1).min(16);
@@ -64,11 +68,15 @@ mod tests {
     #[test]
     fn errors_make_the_pause_longer() {
         let mut pacing = Pacing::default();
-        let (busy, denied) = (VisitError::of_status("it", 503, None), VisitError::of_status("it", 403, None));
+        let (busy, denied) = (VisitError::of_status("it", 503, None), VisitError::of_status("it", 401, None));
+        let (one, odd) = (VisitError::of_status("it", 403, None), VisitError::of_status("it", 422, None));
         let asked = VisitError::of_status("it", 429, Some(Duration::from_secs(700)));
         let forever = VisitError::of_status("it", 429, Some(Duration::MAX));
         for (result, seconds, may_be_called, is_reported) in [
             (Ok(()), 60, true, false),
+            // One pull request alone.
+            (Err(&one), 60, true, true),
+            (Err(&odd), 60, true, false),
             (Err(&busy), 60, false, false),
             (Err(&busy), 120, false, true),
             (Err(&asked), 700, false, true),

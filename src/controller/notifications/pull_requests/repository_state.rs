@@ -8,26 +8,36 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::host_client::VisitError;
 use super::plan_target::PlanTarget;
 use crate::api::SyncName;
 use crate::clock;
-use crate::notifications::pull_requests::{LabelGate, OpenRequest};
-use crate::report::pull_request::PlanRecord;
+use crate::notifications::pull_requests::{CheckState, LabelGate, ListPage, OpenRequest};
+use crate::report::pull_request::{PlanRecord, PlanSection};
 
-/// First and longest pause after a plan that could not be made.
+/// First and longest pause after a plan that could not be made or written.
 const RETRY: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(1800));
 
 /// A repository.
 #[derive(Default)]
 pub(super) struct RepositoryState {
-    /// The ETag of the first page of the list.
-    pub(super) etag: Option<String>,
+    /// The pages of the list, as they were read last.
+    pub(super) pages: Vec<KnownPage>,
     /// The account of the token.
     pub(super) user: Option<Box<str>>,
     /// The open pull requests, the ones that changed last first.
     pub(super) open: Vec<OpenState>,
     /// The files outside of its path that each Sync reads, and the base that they are of.
     pub(super) reads: KnownReads,
+}
+
+/// A page of the list of open pull requests.
+pub(super) struct KnownPage {
+    pub(super) at: ListPage,
+    /// The number of its entries.
+    pub(super) entries: usize,
+    pub(super) etag: Option<String>,
+    pub(super) listed: Vec<OpenRequest>,
 }
 
 /// Paths that Syncs read, each with the base that they are of.
@@ -45,7 +55,9 @@ pub(super) struct OpenState {
     pub(super) has_label: bool,
     /// The changed files of a commit.
     pub(super) files: Option<(Box<str>, ChangedFiles)>,
+    pub(super) files_retry: Retry,
     pub(super) plans: BTreeMap<SyncName, PlanState>,
+    pub(super) comment: CommentState,
 }
 
 /// The plan of one Sync on one pull request.
@@ -53,12 +65,52 @@ pub(super) struct OpenState {
 pub(super) struct PlanState {
     /// The inputs of the last plan.
     pub(super) made_of: Option<PlanInputs>,
-    /// The plan that stands on the host.
+    /// It touches the Sync, or did with an earlier commit.
+    pub(super) is_touched: bool,
+    /// The last plan.
+    pub(super) drawn: Option<DrawnPlan>,
+    /// The status that stands on a commit.
+    pub(super) check: Option<PlanCheck>,
+    pub(super) retry: Retry,
+}
+
+/// A plan that was made.
+pub(super) struct DrawnPlan {
+    pub(super) section: PlanSection,
+    pub(super) check: PlanCheck,
+}
+
+/// The status of a plan on a commit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct PlanCheck {
+    pub(super) head: Box<str>,
+    pub(super) state: CheckState,
+    pub(super) description: String,
+    pub(super) link: Option<Box<str>>,
+}
+
+/// The comment on a pull request.
+#[derive(Default)]
+pub(super) struct CommentState {
+    pub(super) id: Option<u64>,
+    /// The plans that stand there.
     pub(super) written: Option<PlanRecord>,
-    /// The comment.
-    pub(super) comment: Option<u64>,
+    /// It was looked for.
+    pub(super) is_searched: bool,
+    /// An earlier daemon wrote it, and the statuses with it.
+    pub(super) is_of_earlier: bool,
+    /// A plan has changed since it was written.
+    pub(super) is_dirty: bool,
+    pub(super) retry: Retry,
+}
+
+/// Pauses after failures.
+#[derive(Default)]
+pub(super) struct Retry {
     failures: u32,
     not_before: Option<Instant>,
+    /// The refusal of the host.
+    problem: Option<VisitError>,
 }
 
 /// Inputs of a plan.
@@ -76,14 +128,14 @@ impl RepositoryState {
             self.open.drain(..).map(|open| (open.request.number, open)).collect();
         for request in listed {
             let last = known.remove(&request.number);
-            let (mut gate, files, plans) =
-                last.map(|last| (last.gate, last.files, last.plans)).unwrap_or_default();
+            let mut state = last.unwrap_or_else(|| OpenState::new(request.clone()));
             let has_label = label.is_some_and(|label| request.labels.iter().any(|one| **one == *label));
-            let is_labelled = gate.observe(&request.head, has_label);
-            let is_allowed = !request.is_fork || is_labelled;
+            let is_labelled = state.gate.observe(&request.head, has_label);
+            state.is_allowed = !request.is_fork || is_labelled;
+            (state.has_label, state.request) = (has_label, request);
             // Two pages may both have a pull request that moved between them.
-            if self.open.iter().all(|open| open.request.number != request.number) {
-                self.open.push(OpenState { request, gate, is_allowed, has_label, files, plans });
+            if self.open.iter().all(|open| open.request.number != state.request.number) {
+                self.open.push(state);
             }
         }
     }
@@ -95,21 +147,87 @@ impl RepositoryState {
             open.plans.retain(|name, _| targets.contains_key(name));
         }
     }
+
+    /// Returns the first refusal of the host that a person has to end.
+    pub(super) fn problem(&self) -> Option<&VisitError> {
+        self.open.iter().find_map(|open| {
+            let plans = open.plans.values().map(|plan| &plan.retry);
+            let problems = plans
+                .chain([&open.comment.retry, &open.files_retry])
+                .filter_map(|retry| retry.problem.as_ref());
+            problems.into_iter().find(|problem| problem.needs_a_person)
+        })
+    }
+}
+
+impl OpenState {
+    fn new(request: OpenRequest) -> Self {
+        Self {
+            request,
+            gate: LabelGate::default(),
+            is_allowed: false,
+            has_label: false,
+            files: None,
+            files_retry: Retry::default(),
+            plans: BTreeMap::new(),
+            comment: CommentState::default(),
+        }
+    }
+
+    /// Returns the sections of its newest commit; empty if there is no plan of it.
+    pub(super) fn sections(&self) -> Vec<PlanSection> {
+        let head = &self.request.head;
+        let drawn = |plan: &PlanState| plan.drawn.as_ref().is_some_and(|drawn| drawn.check.head == *head);
+        if !self.plans.values().any(drawn) {
+            return Vec::new();
+        }
+        let section = |(name, plan): (&SyncName, &PlanState)| match &plan.drawn {
+            Some(drawn) if drawn.check.head == *head => Some(drawn.section.clone()),
+            _ => (plan.is_touched && plan.retry.is_retry())
+                .then(|| PlanSection::pending(&name.to_string(), "", None)),
+        };
+        self.plans.iter().filter_map(section).collect()
+    }
 }
 
 impl PlanState {
     /// True if a plan of these inputs is to be made now.
     pub(super) fn is_due(&self, inputs: &PlanInputs, now: Instant) -> bool {
-        self.made_of.as_ref() != Some(inputs) && self.not_before.is_none_or(|time| time <= now)
+        self.made_of.as_ref() != Some(inputs) && self.retry.is_due(now)
     }
 
     /// Records that a plan was made of these inputs.
     pub(super) fn is_done(&mut self, inputs: PlanInputs) {
-        (self.made_of, self.failures, self.not_before) = (Some(inputs), 0, None);
+        (self.made_of, self.retry) = (Some(inputs), Retry::default());
+    }
+}
+
+impl CommentState {
+    /// True if it is to be written now.
+    pub(super) fn is_due(&self, is_retry: bool, now: Instant) -> bool {
+        self.is_dirty && self.retry.is_retry() == is_retry && self.retry.is_due(now)
     }
 
-    /// Records that no plan could be made; it is tried again after a pause.
-    pub(super) fn has_failed(&mut self) {
+    /// Records that it stands there.
+    pub(super) fn is_done(&mut self) {
+        (self.is_dirty, self.retry) = (false, Retry::default());
+    }
+}
+
+impl Retry {
+    /// True after a failure.
+    pub(super) fn is_retry(&self) -> bool {
+        self.failures > 0
+    }
+
+    /// True if the pause is over.
+    pub(super) fn is_due(&self, now: Instant) -> bool {
+        self.not_before.is_none_or(|time| time <= now)
+    }
+
+    /// Records a failure; another try follows after a pause.
+    pub(super) fn has_failed(&mut self, problem: Option<VisitError>) {
+        self.problem = problem;
         let pause = RETRY.0.saturating_mul(1 << self.failures.min(8)).min(RETRY.1);
         (self.failures, self.not_before) = (self.failures.saturating_add(1), Some(clock::now() + pause));
     }
@@ -155,7 +273,44 @@ mod tests {
         plan.is_done(inputs("a", "b"));
         assert!(!plan.is_due(&inputs("a", "b"), now));
         assert!(plan.is_due(&inputs("c", "b"), now) && plan.is_due(&inputs("a", "c"), now));
-        plan.has_failed();
+        plan.retry.has_failed(None);
         assert!(!plan.is_due(&inputs("c", "b"), now) && plan.is_due(&inputs("c", "b"), now + RETRY.1));
+    }
+    #[test]
+    fn a_comment_has_the_plans_of_the_newest_commit() {
+        let drawn = |head: &str| {
+            let (state, description) = (CheckState::Success, String::new());
+            let check = PlanCheck { head: head.into(), state, description, link: None };
+            DrawnPlan { section: PlanSection::pending("drawn", head, None), check }
+        };
+        let plan = |head: Option<&str>, is_touched, has_failed| {
+            let mut plan = PlanState { is_touched, drawn: head.map(drawn), ..PlanState::default() };
+            if has_failed {
+                plan.retry.has_failed(None);
+            }
+            plan
+        };
+        let waiting = |name: &str| PlanSection::pending(&format!("ns/{name}"), "", None);
+        let made = PlanSection::pending("drawn", "a", None);
+        for (plans, expect) in [
+            (vec![plan(Some("a"), true, false)], vec![made.clone()]),
+            (vec![plan(Some("a"), true, true)], vec![made.clone()]),
+            // One that has failed at this commit, and one that is not concerned.
+            (
+                vec![plan(Some("a"), true, false), plan(Some("b"), true, true)],
+                vec![made.clone(), waiting("1")],
+            ),
+            (vec![plan(Some("a"), true, false), plan(None, true, true)], vec![made.clone(), waiting("1")]),
+            (vec![plan(Some("a"), true, false), plan(None, false, true)], vec![made.clone()]),
+            (vec![plan(Some("a"), true, false), plan(Some("b"), true, false)], vec![made]),
+            // There is nothing about this commit.
+            (vec![plan(Some("b"), true, true)], vec![]),
+            (vec![plan(None, true, true)], vec![]),
+        ] {
+            let mut open = OpenState::new(request(1, "a", false, &[]));
+            let named = plans.into_iter().enumerate();
+            open.plans = named.map(|(at, plan)| (SyncName::new("ns", &at.to_string()), plan)).collect();
+            assert_eq!(open.sections(), expect);
+        }
     }
 }

@@ -10,17 +10,14 @@ use tokio::sync::Notify;
 
 use super::super::super::Context;
 use super::super::notifier_status::{NotifierState, report_state};
-use super::host_client::VisitError;
 use super::pacing::Pacing;
 use super::repository_state::RepositoryState;
-use super::visit::visit;
+use super::visit::{VisitEnd, visit};
 use super::{RepositoryKey, Turns};
 use crate::notifications::CompiledNotifier;
 
 /// The least pause between two visits, however many webhooks come.
 const LEAST_PAUSE: Duration = Duration::from_secs(1);
-/// Deadline of a visit.
-const DEADLINE: Duration = Duration::from_secs(300);
 
 /// Visits a repository without end.
 pub(super) async fn keep_repository(
@@ -39,14 +36,17 @@ pub(super) async fn keep_repository(
         let Some(notifier) = center.current(&key.notifier) else { return };
         let result = {
             let Ok(_turn) = turns.visits.acquire().await else { return };
-            let visiting = visit(&context, &notifier, &key, (&mut state, &turns));
-            let late = || Err(VisitError::new("a visit of the repository takes too long", false));
-            tokio::time::timeout(DEADLINE, visiting).await.unwrap_or_else(|_| late())
+            visit(&context, &notifier, &key, (&mut state, &turns)).await
         };
-        let next = pacing.next(result.as_ref().copied(), crate::controller::chance());
+        // Others have had their turn.
+        if result == Ok(VisitEnd::Unfinished) {
+            tokio::time::sleep(LEAST_PAUSE).await;
+            continue;
+        }
+        let next = pacing.next(result.as_ref().map(drop), crate::controller::chance());
         let repository = &*key.path;
         match &result {
-            Ok(()) => {
+            Ok(_) => {
                 let is_first = !std::mem::replace(&mut has_succeeded, true);
                 report_end(&context, &notifier, &key, is_first).await;
             }

@@ -1,12 +1,14 @@
 //! Plans the pull requests of one Sync.
 //!
 //! In: a Sync, and the open pull requests of its repository.
-//! Out: the plan of each one that touches what the Sync reads, written where it is new. Both
+//! Out: the plan of each one that touches what the Sync reads, as a section of its comment. Both
 //! commits are rendered as the text of a stranger; nothing is sent to the API server but reads of
 //! the Sync's own objects.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
+
+use tokio::sync::SemaphorePermit;
 
 use super::super::super::Context;
 use super::super::super::inspect_pull_request::{
@@ -15,21 +17,21 @@ use super::super::super::inspect_pull_request::{
 use super::super::super::reconcile::inventory_scope::watches_of_scope;
 use super::super::super::reconcile::prepare::PreparedRevision;
 use super::Turns;
-use super::host_client::{HostClient, VisitError};
+use super::host_client::{ErrorReach, HostClient, VisitError};
 use super::plan_target::PlanTarget;
-use super::plan_writer::{PlanDraft, find_comment, write_plan};
-use super::repository_state::{ChangedFiles, KnownReads, OpenState, PlanInputs, RepositoryState};
-use crate::api::{PullRequestOptions, Scope, SyncName};
+use super::plan_writer::find_comment;
+use super::repository_state::{
+    ChangedFiles, DrawnPlan, KnownReads, OpenState, PlanCheck, PlanInputs, RepositoryState, Retry,
+};
+use super::visit_budget::VisitBudget;
+use crate::api::{Scope, SyncName};
 use crate::clock;
 use crate::controller::spec::ValidatedSpec;
 use crate::desired::DesiredSet;
 use crate::notifications::Service;
 use crate::notifications::pull_requests::{CheckState, PullRequestHost, changed_files, touches};
 use crate::report::ReconcileError;
-use crate::report::pull_request::{
-    CommentSubject, LiveView, PlanRecord, comment, comment_marker, compare, plan_summary, refusal_comment,
-    with_record,
-};
+use crate::report::pull_request::{GroupSubject, LiveView, PlanSection, compare, group_marker, plan_summary};
 use crate::source::Revision;
 
 /// Most pull requests of a Sync that have plans: those that changed last.
@@ -38,12 +40,14 @@ const MAX_PLANS: usize = 20;
 const MAX_FILE_PAGES: usize = 6;
 /// Longest time for a fetch or a render.
 const RENDER_TIMEOUT: Duration = Duration::from_secs(60);
+/// Longest time for one plan, without the wait for its turn.
+const PLAN_TIMEOUT: Duration = Duration::from_secs(240);
 /// Attempts at a commit that the host lists before its repository has it, and the pause.
 const HEAD_ATTEMPTS: (u32, Duration) = (3, Duration::from_millis(500));
 
 /// Reason why a plan is not made now.
 enum PlanError {
-    /// The host refuses, so nothing else is asked of it.
+    /// The host refuses.
     Host(VisitError),
     /// This one is tried again later.
     Later(String),
@@ -67,9 +71,12 @@ struct SyncPlanner<'a> {
     client: &'a HostClient<'a>,
     turns: &'a Turns,
     service: Service,
-    options: &'a PullRequestOptions,
+    /// The comment.
+    subject: GroupSubject<'a>,
     name: &'a SyncName,
     target: &'a PlanTarget,
+    /// The number of Syncs that may have a section in it.
+    syncs: usize,
     /// The spec, narrowed for strangers.
     valid_spec: ValidatedSpec,
     /// The applied revision.
@@ -81,9 +88,9 @@ struct SyncPlanner<'a> {
 /// Plans what is new for a Sync. A Sync without an applied revision has no plans yet.
 pub(super) async fn plan_sync<'a>(
     (context, client, turns): (&'a Context, &'a HostClient<'a>, &'a Turns),
-    (service, options): (Service, &'a PullRequestOptions),
-    (name, target): (&'a SyncName, &'a PlanTarget),
-    state: &mut RepositoryState,
+    service: Service,
+    (subject, (name, target, syncs)): (GroupSubject<'a>, (&'a SyncName, &'a PlanTarget, usize)),
+    (state, budget, is_retry): (&mut RepositoryState, &mut VisitBudget, bool),
 ) -> Result<(), VisitError> {
     let Ok(valid_spec) = spec_for_strangers(name, &target.sync) else { return Ok(()) };
     let Some(applied) = target.text("/status/revision/applied") else { return Ok(()) };
@@ -95,9 +102,10 @@ pub(super) async fn plan_sync<'a>(
         client,
         turns,
         service,
-        options,
+        subject,
         name,
         target,
+        syncs,
         valid_spec: ValidatedSpec { timeout, ..valid_spec },
         base: base.of_repository(),
         rendered_base: None,
@@ -107,46 +115,68 @@ pub(super) async fn plan_sync<'a>(
         |open: &&mut OpenState| *planner.base.name == *format!("refs/heads/{}", open.request.base_branch);
     let concerned: Vec<&mut OpenState> = open.iter_mut().filter(branch).take(MAX_PLANS).collect();
     for open in concerned {
+        if budget.is_over(clock::now()) {
+            break;
+        }
         let head = open.request.head.clone();
         let inputs = PlanInputs { head, base: base_key.clone(), is_allowed: open.is_allowed };
-        if !open.plans.entry(name.clone()).or_default().is_due(&inputs, clock::now()) {
+        let plan = open.plans.entry(name.clone()).or_default();
+        if plan.retry.is_retry() != is_retry || !plan.is_due(&inputs, clock::now()) {
             continue;
         }
-        let result = planner.plan_one(open, reads, user, &base_key).await;
+        let result = planner.plan_one(open, (reads, user), &base_key, budget).await;
         let is_allowed = open.is_allowed;
         let Some(plan) = open.plans.get_mut(name) else { continue };
         match result {
-            Ok(()) => plan.is_done(PlanInputs { is_allowed, ..inputs }),
+            Ok(drawn) => {
+                open.comment.is_dirty |= drawn.is_some();
+                plan.drawn = drawn.or_else(|| plan.drawn.take());
+                plan.is_done(PlanInputs { is_allowed, ..inputs });
+            }
             Err(PlanError::Later(problem)) => {
                 let number = open.request.number;
                 tracing::debug!(sync = %name, number, problem, "a pull request could not be planned");
-                plan.has_failed();
+                plan.retry.has_failed(None);
+                open.comment.is_dirty |= plan.is_touched;
             }
-            Err(PlanError::Host(error)) => return Err(error),
+            Err(PlanError::Host(error)) => {
+                plan.retry.has_failed(Some(error.clone()));
+                budget.refuse(error)?;
+            }
         }
     }
     Ok(())
 }
 
-impl SyncPlanner<'_> {
+impl<'a> SyncPlanner<'a> {
     /// Plans one pull request, if it touches the Sync and may be planned.
     async fn plan_one(
         &mut self,
         open: &mut OpenState,
-        reads: &mut KnownReads,
-        user: &mut Option<Box<str>>,
+        (reads, user): (&mut KnownReads, &mut Option<Box<str>>),
         base_key: &str,
-    ) -> Result<(), PlanError> {
+        budget: &mut VisitBudget,
+    ) -> Result<Option<DrawnPlan>, PlanError> {
         if !open.is_allowed && !self.was_allowed(open, user).await? {
-            return Ok(());
+            return Ok(None);
         }
-        let was_written = open.plans.get(self.name).is_some_and(|plan| plan.written.is_some());
-        if !was_written && !self.is_touched(open, reads, base_key).await? {
-            return Ok(());
+        let was_drawn = open.plans.get(self.name).is_some_and(|plan| plan.drawn.is_some());
+        if !was_drawn && !self.is_touched(open, reads, base_key, budget).await? {
+            return Ok(None);
         }
-        let draft = self.draft(open).await?;
-        let Some(plan) = open.plans.get_mut(self.name) else { return Ok(()) };
-        Ok(write_plan(self.client, (self.service, self.options), &draft, (plan, user)).await?)
+        if let Some(plan) = open.plans.get_mut(self.name) {
+            plan.is_touched = true;
+        }
+        let _turn = self.turn(budget).await;
+        within(self.draw(open)).await.map(Some)
+    }
+
+    /// Waits for the turn to render.
+    async fn turn(&self, budget: &mut VisitBudget) -> Option<SemaphorePermit<'a>> {
+        let begun = clock::now();
+        let turn = self.turns.render.acquire().await.ok();
+        budget.waited(clock::now().saturating_duration_since(begun));
+        turn
     }
 
     /// True if a label of a fork counts because an earlier daemon has planned this commit.
@@ -154,16 +184,20 @@ impl SyncPlanner<'_> {
         &self,
         open: &mut OpenState,
         user: &mut Option<Box<str>>,
-    ) -> Result<bool, VisitError> {
+    ) -> Result<bool, PlanError> {
         let (number, head) = (open.request.number, open.request.head.clone());
-        let Some(plan) =
-            open.plans.get_mut(self.name).filter(|plan| open.has_label && plan.comment.is_none())
-        else {
+        if !open.has_label || open.comment.is_searched {
             return Ok(false);
-        };
-        let marker = comment_marker(&self.subject("", ""));
-        find_comment(self.client, self.service, (number, &marker), (plan, user)).await?;
-        let was_allowed = plan.written.as_ref().is_some_and(|written| written.head == head);
+        }
+        if !open.comment.retry.is_due(clock::now()) {
+            return Err(PlanError::Later("the comments cannot be read yet".to_owned()));
+        }
+        let marker = group_marker(&self.subject);
+        let found =
+            find_comment(self.client, self.service, (number, &marker), (&mut open.comment, user)).await;
+        found.inspect_err(|error| open.comment.retry.has_failed(Some(error.clone())))?;
+        open.comment.retry = Retry::default();
+        let was_allowed = open.comment.written.as_ref().is_some_and(|written| written.head == head);
         if was_allowed {
             open.gate.restore(&head);
             open.is_allowed = true;
@@ -177,11 +211,17 @@ impl SyncPlanner<'_> {
         open: &mut OpenState,
         reads: &mut KnownReads,
         base_key: &str,
+        budget: &mut VisitBudget,
     ) -> Result<bool, PlanError> {
         let head = open.request.head.clone();
         if open.files.as_ref().is_none_or(|(of, _)| *of != head) {
-            let read = self.changed_files(open.request.number).await?;
-            open.files = Some((head, read));
+            // All Syncs need them, and one refusal is enough.
+            if !open.files_retry.is_due(clock::now()) {
+                return Err(PlanError::Later("the changed files cannot be read yet".to_owned()));
+            }
+            let read = self.changed_files(open.request.number).await;
+            let read = read.inspect_err(|error| open.files_retry.has_failed(Some(error.clone())))?;
+            (open.files, open.files_retry) = (Some((head, read)), Retry::default());
         }
         let Some((_, Some(changed))) = &open.files else { return Ok(true) };
         let own: [Box<str>; 1] = [self.valid_spec.path.as_str().into()];
@@ -190,8 +230,8 @@ impl SyncPlanner<'_> {
         }
         if reads.get(self.name).is_none_or(|(of, _)| **of != *base_key) {
             let read: Vec<Box<str>> = {
-                let _turn = self.turns.render.acquire().await;
-                self.base().await?.ids.keys().cloned().collect()
+                let _turn = self.turn(budget).await;
+                within(self.base()).await?.ids.keys().cloned().collect()
             };
             // Those below the path are known by it.
             let read = read.into_iter().filter(|read| !touches(std::slice::from_ref(read), &own)).collect();
@@ -203,8 +243,11 @@ impl SyncPlanner<'_> {
     async fn changed_files(&self, number: u64) -> Result<ChangedFiles, VisitError> {
         let mut changed = Vec::new();
         for page in 1..=MAX_FILE_PAGES {
-            let answer =
-                self.client.read("the changed files", self.client.host().list_files(number, page)).await?;
+            let request = self.client.host().list_files(number, page);
+            let answer = match self.client.read("the changed files", request).await {
+                Err(error) if error.reach == ErrorReach::Length => return Ok(None),
+                answer => answer?,
+            };
             changed.extend(changed_files(self.service, &answer));
             if answer.as_array().is_none_or(|items| items.len() < PullRequestHost::PAGE) {
                 return Ok(Some(changed));
@@ -214,38 +257,34 @@ impl SyncPlanner<'_> {
     }
 
     /// Makes the plan.
-    async fn draft(&mut self, open: &OpenState) -> Result<PlanDraft, PlanError> {
-        let _turn = self.turns.render.acquire().await;
+    async fn draw(&mut self, open: &OpenState) -> Result<DrawnPlan, PlanError> {
         let (number, head) = (open.request.number, &*open.request.head);
         let revision = self.fetched_head(number, head).await?;
         let base_set = self.base().await?.rendered.clone();
         let renderer = self.renderer("pull requests, proposed");
         let rendered = renderer.render(&self.target.repository, &revision, &self.valid_spec).await;
         let base = self.base.to_string();
-        let subjects = [self.subject(&base, head), self.subject("", head)];
-        let link = subjects[0].link.map(str::to_owned);
-        let ([text, unbased], state, description) = match rendered {
+        let (sync, link) = (self.name.to_string(), self.target.link.as_deref());
+        let subject = (&*sync, &*base, link);
+        let (section, state, description) = match rendered {
             Ok(done) => {
                 let live = self.live_view(&base_set, &done.rendered).await?;
                 let plan = compare(&base_set, &done.rendered, &live);
-                (subjects.map(|subject| comment(&subject, &plan)), CheckState::Success, plan_summary(&plan))
+                let section = PlanSection::planned(subject, &plan, self.syncs);
+                (section, CheckState::Success, plan_summary(&plan))
             }
             Err(error) if error.permanent => {
                 let problems = match error.problems.is_empty() {
                     true => vec![error.message],
                     false => error.problems,
                 };
-                let texts = subjects.map(|subject| refusal_comment(&subject, &problems));
-                (texts, CheckState::Failure, "this commit cannot be planned".to_owned())
+                let section = PlanSection::refused(subject, &problems);
+                (section, CheckState::Failure, "this commit cannot be planned".to_owned())
             }
             Err(error) => return Err(error.into()),
         };
-        let record = PlanRecord::new(head, &unbased);
-        let marker = comment_marker(&subjects[0]);
-        let SyncName { namespace, name, .. } = self.name;
-        let context = format!("moorline/plan/{}/{namespace}/{name}", self.target.subject.cluster);
-        let text = with_record(&text, &record);
-        Ok(PlanDraft { number, record, marker, text, state, context, description, link })
+        let check = PlanCheck { head: head.into(), state, description, link: link.map(Box::from) };
+        Ok(DrawnPlan { section, check })
     }
 
     /// Returns the proposed commit, which has to be the one that the host lists: a label may have
@@ -287,7 +326,7 @@ impl SyncPlanner<'_> {
         Ok(LiveView { hides_values: has_hidden_values(&self.target.sync), ..live })
     }
 
-    fn renderer<'a>(&'a self, holder: &'a str) -> StrangerRender<'a> {
+    fn renderer<'b>(&'b self, holder: &'b str) -> StrangerRender<'b> {
         StrangerRender {
             cluster: &self.target.cluster,
             helm: &self.context.sources.helm,
@@ -297,15 +336,10 @@ impl SyncPlanner<'_> {
             asker: &self.name.namespace,
         }
     }
+}
 
-    fn subject<'b>(&'b self, base: &'b str, head: &'b str) -> CommentSubject<'b> {
-        CommentSubject {
-            cluster: &self.target.subject.cluster,
-            namespace: &self.name.namespace,
-            sync: &self.name.name,
-            base,
-            head,
-            link: self.target.link.as_deref(),
-        }
-    }
+/// Ends work that takes too long.
+async fn within<T>(work: impl Future<Output = Result<T, PlanError>>) -> Result<T, PlanError> {
+    let late = || Err(PlanError::Later("the plan takes too long".to_owned()));
+    tokio::time::timeout(PLAN_TIMEOUT, work).await.unwrap_or_else(|_| late())
 }

@@ -1,18 +1,30 @@
 //! One visit of a repository: lists its open pull requests, and plans what is new.
 //!
-//! In: the state of the repository. Out: the next state, and requests to its host. A list that has
-//! not changed is one request.
+//! In: the state of the repository. Out: the next state, and requests to its host. A page of the
+//! list that has not changed is one request.
 
 use super::super::super::Context;
-use super::host_client::{HostClient, ListAnswer, VisitError};
-use super::repository_state::RepositoryState;
+use super::host_client::{ErrorReach, HostClient, ListAnswer, VisitError};
+use super::plan_writer::write_plans;
+use super::repository_state::{KnownPage, RepositoryState};
 use super::sync_plan::plan_sync;
+use super::visit_budget::VisitBudget;
 use super::{RepositoryKey, Turns};
+use crate::clock;
 use crate::notifications::CompiledNotifier;
-use crate::notifications::pull_requests::{PullRequestHost, open_requests};
+use crate::notifications::pull_requests::{PageCursor, open_requests};
+use crate::report::pull_request::GroupSubject;
 
-/// Most pages of open pull requests that are read.
-const MAX_PAGES: usize = 4;
+/// Most open pull requests that are read.
+const MAX_OPEN: usize = 192;
+
+/// End of a visit without an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum VisitEnd {
+    Done,
+    /// Its time was over; the next one goes on at once.
+    Unfinished,
+}
 
 /// Visits a repository once.
 pub(super) async fn visit(
@@ -20,21 +32,50 @@ pub(super) async fn visit(
     notifier: &CompiledNotifier,
     key: &RepositoryKey,
     (state, turns): (&mut RepositoryState, &Turns),
-) -> Result<(), VisitError> {
-    let Some(options) = notifier.pull_requests() else { return Ok(()) };
+) -> Result<VisitEnd, VisitError> {
+    let Some(options) = notifier.pull_requests() else { return Ok(VisitEnd::Done) };
     let client = HostClient::new(context, notifier, key).await?;
     refresh_list(&client, notifier, state, options.label.as_deref()).await?;
     if state.open.is_empty() {
-        return Ok(());
+        return Ok(VisitEnd::Done);
     }
     let center = &context.reporting.notifications;
     let notifiers = center.notifiers().unwrap_or_default();
     let targets = center.pull_requests.assigned(&notifiers).remove(key).unwrap_or_default();
     state.retain(&targets);
-    for (name, target) in &targets {
-        plan_sync((context, &client, turns), (notifier.service, options), (name, target), state).await?;
+    let mut budget = VisitBudget::new(clock::now());
+    let of = (notifier.service, options);
+    let subject = GroupSubject {
+        cluster: &center.cluster_name,
+        namespace: &notifier.namespace,
+        notifier: &notifier.name,
+        head: "",
+    };
+    // Plans that have failed before come last, so that nothing waits for them.
+    for is_retry in [false, true] {
+        for (name, target) in &targets {
+            let sync = (name, &**target, targets.len());
+            let with = (&mut *state, &mut budget, is_retry);
+            plan_sync((context, &client, turns), notifier.service, (subject, sync), with).await?;
+        }
+        if budget.is_late(clock::now()) {
+            return Ok(VisitEnd::Unfinished);
+        }
+        if budget.is_over(clock::now()) {
+            break;
+        }
+        let RepositoryState { open, user, .. } = &mut *state;
+        for open in open.iter_mut().filter(|open| open.comment.is_due(is_retry, clock::now())) {
+            match write_plans(&client, of, subject, (open, user)).await {
+                Ok(()) => open.comment.is_done(),
+                Err(error) => {
+                    open.comment.retry.has_failed(Some(error.clone()));
+                    budget.refuse(error)?;
+                }
+            }
+        }
     }
-    Ok(())
+    state.problem().map_or(Ok(VisitEnd::Done), |problem| Err(problem.clone()))
 }
 
 /// Reads the open pull requests, unless they are the same as before.
@@ -45,20 +86,43 @@ async fn refresh_list(
     label: Option<&str>,
 ) -> Result<(), VisitError> {
     let (service, what) = (notifier.service, "the open pull requests");
-    let first = client.list(what, client.host().list_open(1, state.etag.as_deref())).await?;
-    let ListAnswer::Changed(mut answer, etag) = first else { return Ok(()) };
-    let mut listed = open_requests(service, &answer);
-    let is_full = |answer: &serde_json::Value| {
-        answer.as_array().is_some_and(|items| items.len() >= PullRequestHost::PAGE)
-    };
-    for page in 2..=MAX_PAGES {
-        if !is_full(&answer) {
-            break;
-        }
-        answer = client.read(what, client.host().list_open(page, None)).await?;
-        listed.extend(open_requests(service, &answer));
+    let mut known = std::mem::take(&mut state.pages);
+    let (mut cursor, mut pages) = (PageCursor::new(MAX_OPEN), Vec::new());
+    let mut is_same = true;
+    cursor.resume(known.iter().map(|page| page.at));
+    while let Some(at) = cursor.next_page() {
+        let last = known.iter().position(|page| page.at == at).map(|index| known.swap_remove(index));
+        let etag = last.as_ref().and_then(|last| last.etag.as_deref());
+        let answer = client.list(what, client.host().list_open(at, etag)).await;
+        let page = match (answer, last) {
+            (Ok(ListAnswer::Same), Some(last)) => last,
+            (Ok(ListAnswer::Changed(answer, etag)), _) => {
+                is_same = false;
+                let entries = answer.as_array().map_or(0, Vec::len);
+                KnownPage { at, entries, etag, listed: open_requests(service, &answer) }
+            }
+            (Err(error), _) if error.reach == ErrorReach::Length => {
+                is_same = false;
+                tracing::debug!(repository = client.host().repository, ?at, "a page of a list is too long");
+                cursor.halve();
+                cursor.resume(known.iter().map(|page| page.at));
+                continue;
+            }
+            (Err(error), _) => return Err(error.of_visit()),
+            (Ok(ListAnswer::Same), None) => {
+                return Err(VisitError::new(
+                    format!("{what}: the host says that nothing has changed"),
+                    false,
+                ));
+            }
+        };
+        cursor.read(page.entries);
+        cursor.resume(known.iter().map(|page| page.at));
+        pages.push(page);
     }
-    state.set_open(listed, label);
-    state.etag = etag;
+    if !is_same {
+        state.set_open(pages.iter().flat_map(|page| page.listed.clone()).collect(), label);
+    }
+    state.pages = pages;
     Ok(())
 }
