@@ -9,8 +9,10 @@ use serde_json::{Map, Value, json};
 
 use crate::sanitize::reveal;
 
-/// The most bytes of an answer.
+/// The most bytes of an answer, as it is sent: its text is quoted once more.
 pub(crate) const MAX_ANSWER_BYTES: usize = 64 * 1024;
+/// Room for what surrounds the text: the message, and the id of the request.
+const FRAME_BYTES: usize = 2 * 1024;
 /// The most characters of one text.
 pub(crate) const MAX_TEXT_CHARS: usize = 4096;
 /// The most entries of one list, and fields of one object.
@@ -37,11 +39,16 @@ pub(crate) fn enclose(tool: &str, data: &Value) -> String {
     loop {
         let answer = attempt(tool, data, bounds);
         let is_least = bounds.text <= 1 && bounds.entries <= 1;
-        if answer.len() <= MAX_ANSWER_BYTES || is_least {
+        if quoted_len(&answer) <= MAX_ANSWER_BYTES - FRAME_BYTES || is_least {
             return answer;
         }
         bounds = Bounds { text: (bounds.text / 2).max(1), entries: (bounds.entries / 2).max(1) };
     }
+}
+
+/// Returns the length of a JSON text that is quoted: it has no other characters that are escaped.
+fn quoted_len(json: &str) -> usize {
+    json.len() + json.bytes().filter(|byte| matches!(byte, b'"' | b'\\')).count()
 }
 
 /// Keys are sorted, so the notice stands before what it is about.
@@ -119,6 +126,8 @@ fn bounded_text(text: &str, bounds: Bounds, remarks: &mut Remarks) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mcp::message::MAX_ID_CHARS;
+    use crate::mcp::{RequestId, tool_result};
 
     fn open(answer: &str) -> Value {
         serde_json::from_str(answer).unwrap()
@@ -138,9 +147,17 @@ mod tests {
             (0..5000).map(|at| ("k".repeat(300) + &at.to_string(), json!("v"))).collect();
         let deep = (0..100).fold(json!("end"), |inner, _| json!([inner]));
         let hidden = vec!["\u{202e}".repeat(4000); 150];
-        for hostile in [json!(wide), deep, json!(hidden), json!(vec![vec!["x".repeat(4000); 100]; 5])] {
+        let id = RequestId::read(&json!("\u{1}".repeat(MAX_ID_CHARS))).unwrap();
+        for hostile in [
+            json!(wide),
+            deep,
+            json!(hidden),
+            json!(vec![vec!["x".repeat(4000); 100]; 5]),
+            json!(vec!["\"\\".repeat(300); 50]),
+        ] {
             let answer = enclose("t", &hostile);
-            assert!(answer.len() <= MAX_ANSWER_BYTES, "{}", answer.len());
+            let sent = tool_result(&id, &answer, false).len();
+            assert!(sent <= MAX_ANSWER_BYTES, "{sent}");
             let left = open(&answer)["leftOut"].as_array().unwrap().len();
             assert!((1..=MAX_REMARKS + 1).contains(&left), "{left}");
         }

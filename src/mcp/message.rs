@@ -6,7 +6,7 @@
 use serde_json::{Map, Value, json};
 
 /// The most characters of an id.
-const MAX_ID_CHARS: usize = 256;
+pub(super) const MAX_ID_CHARS: usize = 256;
 
 /// The id of a request: a text or a whole number.
 #[derive(Debug, Clone, PartialEq)]

@@ -66,9 +66,9 @@ mod status;
 mod substitute;
 #[cfg(feature = "crd")]
 mod sync;
+mod sync_name;
 #[cfg(feature = "crd")]
 mod sync_set;
-mod sync_name;
 mod sync_target;
 mod window_override;
 
@@ -148,13 +148,13 @@ pub use sync::{
     ConflictPolicy, DeletionPolicy, Dependency, DriftMode, DriftPolicy, ExtraFieldPolicy, IgnoreFields,
     IgnoreTarget, PruneBudget, PrunePolicy, Sync, SyncSpec,
 };
+pub use sync_name::SyncName;
 #[cfg(feature = "crd")]
 pub use sync_set::{
     FieldValue, Generator, GitGenerator, HeldRemoval, ListGenerator, MergeGenerator, NestedGenerator,
     PathPatterns, SetCounts, SetRevision, SyncRemoval, SyncSet, SyncSetSpec, SyncSetStatus, SyncTemplate,
     TemplateMetadata,
 };
-pub use sync_name::SyncName;
 pub use sync_target::{MAX_TARGET_NAME, target_mark};
 pub use window_override::{
     OVERRIDE_ANNOTATION, OVERRIDE_BY_ANNOTATION, OVERRIDE_REASON_ANNOTATION, WindowOverride,

@@ -48,7 +48,7 @@ pub(crate) fn is_recent(notifier: &CompiledNotifier, record: &NotificationRecord
 }
 
 /// Returns the transition that the last notification of trouble or its end contradicts; none
-/// without a throttle.
+/// without a throttle. One that was given up contradicts nothing.
 pub(crate) fn owed(
     notifier: &CompiledNotifier,
     subject: &Subject,
@@ -61,7 +61,14 @@ pub(crate) fn owed(
         let group = [Transition::Failed, Transition::Degraded, Transition::Recovered];
         record.notifier == key && group.contains(&record.transition)
     };
-    let last = records.iter().rev().find(is_of_trouble)?.transition;
+    let of_trouble: Vec<_> = records.iter().rev().filter(is_of_trouble).collect();
+    // Nobody received what was given up, and it is not sent again.
+    let received = of_trouble.iter().position(|record| record.state != NotificationState::GivenUp)?;
+    let last = of_trouble.get(received)?.transition;
+    let tells_same = |one, other| (one == Transition::Recovered) == (other == Transition::Recovered);
+    let is_given_up = |truth: &Occurrence| {
+        of_trouble.iter().take(received).any(|record| tells_same(record.transition, truth.transition))
+    };
     let is_well = state.failed.is_empty() && state.degraded.is_empty();
     let truths = match last {
         Transition::Recovered => [
@@ -70,7 +77,7 @@ pub(crate) fn owed(
         ],
         was => [is_well.then(|| well_again(state, status, was)), None],
     };
-    truths.into_iter().flatten().find(|truth| wants(notifier, subject, truth))
+    truths.into_iter().flatten().find(|truth| !is_given_up(truth) && wants(notifier, subject, truth))
 }
 
 /// Returns the time until something that is owed may be sent; none if nothing is owed.

@@ -34,7 +34,7 @@ pub(crate) struct Occurrence {
 
 /// Returns the transitions, and the state that is known after them.
 pub(crate) fn detect(prev: &SyncStatus, next: &SyncStatus) -> (AnnouncedState, Vec<Occurrence>) {
-    let mut state = prev.announced.clone().unwrap_or_else(|| known_before(prev));
+    let mut state = known_before(prev);
     let mut found = Vec::new();
     found.extend(rolled_back(&mut state, prev, next));
     found.extend(failed(&mut state, next));
@@ -48,8 +48,19 @@ pub(crate) fn detect(prev: &SyncStatus, next: &SyncStatus) -> (AnnouncedState, V
     (state, found)
 }
 
-/// Returns the state of a Sync that had no Notifier until now: everything before is known.
+/// Returns the state that Notifiers know before the next status.
 pub fn known_before(prev: &SyncStatus) -> AnnouncedState {
+    let Some(known) = prev.announced.clone() else { return everything_before(prev) };
+    // An earlier version wrote fewer fields, and had compared the rest with this status.
+    if known.applied.is_empty() && !known.revision.is_empty() {
+        let AnnouncedState { revision, digest, healthy, failed, degraded, .. } = known;
+        return AnnouncedState { revision, digest, healthy, failed, degraded, ..everything_before(prev) };
+    }
+    known
+}
+
+/// Returns the state of a Sync that had no Notifier until now: everything before is known.
+fn everything_before(prev: &SyncStatus) -> AnnouncedState {
     let revision = revisions(prev);
     let applied = revision.applied.clone().unwrap_or_default();
     let rendered = prev.render_digest.clone().filter(|_| revision.attempted == revision.applied);

@@ -50,7 +50,7 @@ pub(crate) enum FirstList {
     Complete,
     /// It is on its way, or the server fails. Transitions are judged once it is there.
     Awaited,
-    /// There is no such kind, or no right to list it.
+    /// It is certain that there is no such kind, or no right to list it.
     Missing,
 }
 

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
 use tokio::sync::mpsc;
@@ -12,8 +13,12 @@ use super::super::Context;
 use super::notifier_status::{NotifierState, report_state};
 use super::{FirstList, KnownNotifiers};
 use crate::api::{Notifier, notifier_definition};
+use crate::clock;
 use crate::cluster::{CrdInstallResult, KindWatchEvent, NotifierRequests, install_crd};
 use crate::notifications::CompiledNotifier;
+
+/// A refusal that comes again after this time is not that of a server that starts.
+const CERTAIN: Duration = Duration::from_secs(60);
 
 /// Follows the Notifiers without end.
 pub(super) async fn keep_notifiers(context: &Arc<Context>) {
@@ -23,7 +28,7 @@ pub(super) async fn keep_notifiers(context: &Arc<Context>) {
         let _ = send.send(event);
     });
     let known = &context.reporting.notifications.known;
-    let (mut is_defined, mut is_refused) = (false, false);
+    let (mut is_defined, mut is_refused, mut refused_at) = (false, false, None);
     // The keys of the current list; none outside of a list.
     let mut listing: Option<BTreeSet<Box<str>>> = Some(BTreeSet::new());
     while let Some(event) = events.recv().await {
@@ -53,15 +58,11 @@ pub(super) async fn keep_notifiers(context: &Arc<Context>) {
             }
             KindWatchEvent::Broken(failure) => {
                 tracing::debug!(%failure, "Notifiers cannot be watched");
-                // Without the kind or the right there is nothing to judge later. Records are
-                // kept: a server that has just started answers like this for a moment.
-                if matches!(failure.code(), Some(403 | 404)) {
-                    known.send_if_modified(|known| {
-                        let is_awaited = known.list == FirstList::Awaited;
-                        known.list = if is_awaited { FirstList::Missing } else { known.list };
-                        is_awaited
-                    });
-                }
+                known.send_if_modified(|known| {
+                    let before = known.list;
+                    known.list = refuse(before, failure.code(), &mut refused_at, clock::now());
+                    known.list != before
+                });
                 if is_newly_refused(failure.code(), &mut is_refused) {
                     tracing::warn!(
                         %failure,
@@ -71,6 +72,16 @@ pub(super) async fn keep_notifiers(context: &Arc<Context>) {
             }
         }
     }
+}
+
+/// Returns the state of the first list after the watch failed. Without the kind or the right there
+/// is nothing to judge later, but a server that has just started refuses for a moment, too.
+fn refuse(list: FirstList, code: Option<u16>, refused_at: &mut Option<Instant>, now: Instant) -> FirstList {
+    if list != FirstList::Awaited || !matches!(code, Some(403 | 404)) {
+        return list;
+    }
+    let lasts = now.saturating_duration_since(*refused_at.get_or_insert(now));
+    if lasts < CERTAIN { FirstList::Awaited } else { FirstList::Missing }
 }
 
 /// True for the first answer that the right to watch is missing, until a list is complete.
@@ -154,6 +165,34 @@ fn key(object: &Map<String, Value>) -> Box<str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_server_that_starts_is_not_without_notifiers() {
+        use FirstList::{Awaited, Complete, Missing};
+        let begin = clock::now();
+        for (name, list, answers) in [
+            ("no definition", Awaited, &[(0, Some(404), Awaited), (300, Some(404), Missing)][..]),
+            (
+                "no right",
+                Awaited,
+                &[(5, Some(403), Awaited), (64, Some(403), Awaited), (65, Some(403), Missing)],
+            ),
+            ("a server that is away", Awaited, &[(0, None, Awaited), (900, Some(500), Awaited)]),
+            (
+                "it starts",
+                Awaited,
+                &[(900, None, Awaited), (901, Some(403), Awaited), (930, Some(404), Awaited)],
+            ),
+            ("after the list", Complete, &[(0, Some(404), Complete), (900, Some(404), Complete)]),
+        ] {
+            let (mut list, mut refused_at) = (list, None);
+            for (second, code, expect) in answers {
+                let now = begin + Duration::from_secs(*second);
+                list = refuse(list, *code, &mut refused_at, now);
+                assert_eq!(list, *expect, "{name}, second {second}");
+            }
+        }
+    }
 
     #[test]
     fn a_missing_right_is_logged_once() {

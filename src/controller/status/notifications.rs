@@ -88,6 +88,10 @@ pub(super) fn announce(recorder: &StatusRecorder, state: &mut StatusState, next:
             }
             _ => *base = None,
         }
+        // An earlier version wrote fewer fields; later this status no longer says them.
+        if next.announced.is_some() {
+            next.announced = Some(known_before(written));
+        }
         return;
     };
     if notifiers.is_empty() && !has_any {

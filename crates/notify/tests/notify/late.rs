@@ -33,6 +33,12 @@ fn what_lasts_is_told_when_the_notifiers_are_known() {
     let mut repaired_before = earlier.clone();
     repaired_before.repairs = Some(moorline_api::AnnouncedRepairs { revision: revision(1), objects: 1 });
     let none = known_before(&SyncStatus::default());
+    // That of a daemon of the version before, which knew no other fields.
+    let AnnouncedState { revision: known, digest, healthy, .. } = earlier.clone();
+    let old = AnnouncedState { revision: known, digest, healthy, ..AnnouncedState::default() };
+    let mut without_digest = state(1, "v1:a", READY, WELL);
+    without_digest["revision"].as_object_mut().expect("a map").remove("appliedDigest");
+    let held = json!({"revision": revision(9), "by": "ada"});
     for (announced, late, expect) in [
         (&none, state(1, "v1:a", READY, WELL), vec!["Applied", "Healthy"]),
         (&earlier, state(1, "v1:a", READY, WELL), vec![]),
@@ -48,6 +54,12 @@ fn what_lasts_is_told_when_the_notifiers_are_known() {
             with(&["revision", "chosen"], json!({"revision": revision(9), "by": "ada"})),
             vec!["RolledBack"],
         ),
+        (&old, with(&["approval"], json!({"hash": "h", "objects": 3})), vec![]),
+        (&old, with(&["approvals"], json!([{"of": "Revision", "hash": "h"}])), vec![]),
+        (&old, with(&["revision", "rejected"], json!(revision(9))), vec![]),
+        (&old, with(&["revision", "chosen"], held), vec![]),
+        (&old, without_digest, vec![]),
+        (&old, state(1, "v1:a", ("False", "ApplyFailed"), WELL), vec!["Failed"]),
         (&repaired_before, with(&["history"], entry.clone()), vec!["DriftRepaired"]),
         // The only one that is lost: the first repairs of a revision.
         (&earlier, with(&["history"], entry), vec![]),

@@ -20,6 +20,11 @@ const BAD: (&str, &str) = ("False", "Degraded");
 
 /// Leads a Sync through moments; each notification is sent before the next one.
 fn check(name: &str, more: &Value, moments: &[Moment]) {
+    check_with(name, more, &[], moments);
+}
+
+/// Leads a Sync through moments; notifications of some seconds are given up.
+fn check_with(name: &str, more: &Value, given_up: &[i64], moments: &[Moment]) {
     let mut spec = json!({"throttle": format!("{THROTTLE}s")});
     spec.as_object_mut().expect("a map").extend(more.as_object().expect("a map").clone());
     let own = [notifier("a", &spec)];
@@ -39,7 +44,7 @@ fn check(name: &str, more: &Value, moments: &[Moment]) {
             .map(|record| DeliveryResult {
                 notifier: "apps/a".into(),
                 id: record.id.as_str().into(),
-                is_sent: true,
+                is_sent: !given_up.contains(second),
             })
             .collect();
         prev = next;
@@ -130,4 +135,64 @@ fn the_last_notification_is_true() {
             (900, READY, &[], None),
         ],
     );
+}
+
+#[test]
+fn what_nobody_received_is_not_contradicted() {
+    let all = json!({});
+    let tables: [(&str, &[i64], &[Moment]); 4] = [
+        (
+            "a failure is given up",
+            &[610],
+            &[
+                (0, FAILS, &["Failed"], None),
+                (500, READY, &["Recovered"], None),
+                (610, FAILS, &["Failed"], None),
+                (620, FAILS, &[], None),
+                (630, READY, &[], None),
+                (1200, READY, &[], None),
+            ],
+        ),
+        (
+            "a recovery is given up",
+            &[500],
+            &[
+                (0, FAILS, &["Failed"], None),
+                (500, READY, &["Recovered"], None),
+                (501, READY, &[], None),
+                // The receiver still reads that it fails.
+                (510, FAILS, &[], None),
+                (520, READY, &["Recovered"], None),
+            ],
+        ),
+        (
+            "worse trouble is given up",
+            &[610],
+            &[
+                (0, READY, &[], None),
+                (10, BAD, &["Degraded"], None),
+                (20, READY, &["Recovered"], None),
+                (600, FAILS, &["Failed"], None),
+                (610, BAD, &["Degraded"], None),
+                // Of the failure it knows.
+                (615, READY, &[], Some(5)),
+                (620, READY, &["Recovered"], None),
+            ],
+        ),
+        (
+            "two sorts of trouble are given up",
+            &[610, 611],
+            &[
+                (0, FAILS, &["Failed"], None),
+                (500, READY, &["Recovered"], None),
+                (610, FAILS, &["Failed"], None),
+                (611, BAD, &["Degraded"], None),
+                (612, BAD, &[], None),
+                (1300, BAD, &[], None),
+            ],
+        ),
+    ];
+    for (name, given_up, moments) in tables {
+        check_with(name, &all, given_up, moments);
+    }
 }
