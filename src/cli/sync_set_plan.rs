@@ -88,6 +88,7 @@ fn print(plan: &SetPlan, name: &SyncName, streams: &mut Streams<'_>) -> anyhow::
     let (word, syncs) = match &plan.removal {
         PlannedRemoval::Remove(gone) => ("remove", gone.iter().map(|(name, _, _)| name.clone()).collect()),
         PlannedRemoval::Hold { syncs, .. } => ("hold: the removal needs approval", syncs.clone()),
+        PlannedRemoval::Wait { syncs, .. } => ("remove when the other Syncs have rendered", syncs.clone()),
         PlannedRemoval::Keep(left) => ("keep: spec.prune.enabled is false", left.clone()),
     };
     for sync in &syncs {
@@ -126,7 +127,7 @@ async fn print_child(
 }
 
 fn exit(plan: &SetPlan) -> Exit {
-    let is_held = matches!(&plan.removal, PlannedRemoval::Hold { .. })
+    let is_held = matches!(&plan.removal, PlannedRemoval::Hold { .. } | PlannedRemoval::Wait { .. })
         || plan.steps.iter().any(|step| matches!(step, SetStep::Conflict(_)));
     let removes = matches!(&plan.removal, PlannedRemoval::Remove(gone) if !gone.is_empty());
     match (written(plan).next().is_some() || removes, is_held) {
