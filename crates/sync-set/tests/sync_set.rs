@@ -198,6 +198,15 @@ fn an_expression_fits_the_field_or_nothing_changes() {
             }
         }
     }
+    // A later version may have fields that narrow a generator or a removal.
+    for (field, unknown) in [
+        ("rollout", json!({"stages": 2})),
+        ("prune", json!({"budget": {"stages": 2}})),
+        ("generators", json!([{"list": {"elements": [{"name": "a"}], "where": "x"}}])),
+    ] {
+        let error = children(&resource(&one, json!({field: unknown})), &[]).unwrap_err();
+        assert!(error.contains(&format!("spec.{field}")) && error.contains("does not know"), "{error}");
+    }
     let own = json!({"template": {"metadata": {"annotations": {"moorline.dev/approve": "x"}}, "spec": {"source": {"git": {"url": "https://h/a"}}}}});
     assert!(children(&resource(&one, own), &[]).unwrap_err().contains("written by people"));
 }

@@ -88,6 +88,7 @@ pub(super) async fn write_children(
     owner: &SetOwner,
     plan: &SetPlan,
     accepted: &mut AcceptedForms,
+    is_outdated: &(dyn Fn() -> bool + Send + Sync),
 ) -> WriteReport {
     let mut report = WriteReport::default();
     for step in &plan.steps {
@@ -106,19 +107,22 @@ pub(super) async fn write_children(
     if let PlannedRemoval::Remove(gone) = &plan.removal
         && report.failures.is_empty()
     {
-        remove(cluster, owner, gone, &mut report).await;
+        remove(cluster, owner, gone, (&mut report, is_outdated)).await;
     }
     report
 }
 
-/// Deletes Syncs of a set.
+/// Deletes Syncs of a set, until the set has changed: it may be suspended, or keep them.
 pub(super) async fn remove(
     cluster: &Cluster,
     owner: &SetOwner,
     gone: &[(String, String, String)],
-    report: &mut WriteReport,
+    (report, is_outdated): (&mut WriteReport, &(dyn Fn() -> bool + Send + Sync)),
 ) {
     for (name, uid, version) in gone {
+        if is_outdated() {
+            return;
+        }
         let sync = SyncName::new(&owner.namespace, name);
         match SyncSetRequests::new(cluster).delete_child(&sync, uid, version).await {
             Ok(()) => {

@@ -51,7 +51,9 @@ pub(super) async fn run_set(
     context.sync_sets.wait_until_listed().await;
     let mut syncs = context.sync_sets.follow(&name.namespace);
     let settings = context.settings();
+    let newest = snapshots.clone();
     let mut worker = SetWorker {
+        newest,
         context,
         name,
         generators: SetGenerators::default(),
@@ -65,6 +67,7 @@ pub(super) async fn run_set(
     };
     let inputs_changed = worker.inputs_changed.clone();
     loop {
+        worker.newest.mark_unchanged();
         let set = snapshots.borrow_and_update().clone();
         let pause = worker.pass(&set, &mut syncs).await;
         tokio::select! {
@@ -77,6 +80,8 @@ pub(super) async fn run_set(
 }
 
 struct SetWorker {
+    /// Has changed once the set of this pass is outdated.
+    newest: watch::Receiver<Arc<Value>>,
     context: Arc<Context>,
     name: SyncName,
     generators: SetGenerators,
@@ -212,7 +217,8 @@ impl SetWorker {
             self.accepted.is_accepted(child, live)
         });
         self.removal.note(key, approval, &plan.removal);
-        let report = write_children(&cluster, &owner, &plan, &mut self.accepted).await;
+        let is_outdated = || self.newest.has_changed().unwrap_or(true);
+        let report = write_children(&cluster, &owner, &plan, &mut self.accepted, &is_outdated).await;
         self.tell_writes(raw, &report).await;
         wait_until_seen(syncs, &owner, &report).await;
         if let Some((child, failure)) = report.failures.first() {
@@ -323,8 +329,12 @@ impl SetWorker {
                 DeletionStep::Delete(gone) => gone,
             };
             let mut report = WriteReport::default();
-            remove(cluster, owner, &gone, &mut report).await;
+            let is_outdated = || self.newest.has_changed().unwrap_or(true);
+            remove(cluster, owner, &gone, (&mut report, &is_outdated)).await;
             self.tell_writes(raw, &report).await;
+            if is_outdated() {
+                return Ok(());
+            }
             wait_until_seen(syncs, owner, &report).await;
             if let Some((child, failure)) = report.failures.first() {
                 return Err(of_write(child, failure));
