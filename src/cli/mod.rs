@@ -50,6 +50,7 @@ mod settings_file;
 mod signals;
 mod sources;
 mod sync_set_plan;
+mod sync_set_rights;
 mod temporary_folder;
 mod version;
 

@@ -10,6 +10,8 @@ use serde_json::{Value, json};
 use super::exit::Exit;
 use super::manifests::{self, Selection};
 use super::operate::{inspect_existing, namespace, on_cluster, reading};
+use super::sync_set_plan::look_up_set;
+use super::sync_set_rights::{rights_of_set, rights_of_sets};
 use super::{Streams, sanitize};
 use crate::api::{SyncName, ValuesKind};
 use crate::cluster::{Cluster, Connection};
@@ -27,19 +29,25 @@ use crate::yaml;
 /// Roles and bindings for the Sync's ServiceAccount, including the permissions that Roles among its
 /// objects grant, because RBAC forbids granting permissions that one lacks. Rules that amount to
 /// cluster-admin are marked. For a ServiceAccount other than the daemon's own, the output allows
-/// the daemon to impersonate it.
+/// the daemon to impersonate it. A SyncSet needs permission to write its Syncs: those of SyncSets
+/// among the objects are printed, too.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   moorline rbac --sync shop -n team | kubectl apply -f -
+  moorline rbac --sync-set apps -n team | kubectl apply -f -
   moorline rbac clusters/prod --service-account deployer -n shop --daemon moorline/moorline")]
 pub(super) struct RbacArgs {
     /// A folder of manifests, or one file
-    #[arg(required_unless_present = "sync", conflicts_with = "sync")]
+    #[arg(required_unless_present_any = ["sync", "sync_set"], conflicts_with_all = ["sync", "sync_set"])]
     path: Option<PathBuf>,
 
     /// Permissions of this Sync of the cluster of KUBECONFIG, with its own repository
     #[arg(long, value_name = "NAME", conflicts_with_all = ["service_account", "target_namespace"])]
     sync: Option<String>,
+
+    /// Permissions of this SyncSet of the cluster of KUBECONFIG, to write its Syncs
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["sync", "service_account", "target_namespace", "console"])]
+    sync_set: Option<String>,
 
     /// ServiceAccount of the Sync (spec.serviceAccountName) [default: the daemon's own]
     #[arg(long, value_name = "NAME")]
@@ -74,6 +82,9 @@ fn account(text: &str) -> Result<SyncName, &'static str> {
 }
 
 pub(super) fn run(arguments: &RbacArgs, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
+    if let Some(set) = &arguments.sync_set {
+        return on_cluster(async |connection| of_set(set, arguments, connection, streams).await);
+    }
     match (&arguments.sync, &arguments.path) {
         (Some(sync), _) => on_cluster(async |connection| of_sync(sync, arguments, connection, streams).await),
         (None, Some(path)) => of_path(path, arguments, streams),
@@ -113,8 +124,21 @@ fn of_path(path: &Path, arguments: &RbacArgs, streams: &mut Streams<'_>) -> anyh
     if arguments.console {
         rights = with_console(rights, (&desired, namespace), listed_kinds(), &plurals);
     }
-    let documents = documents(&rights, &who, streams);
+    let mut documents = documents(&rights, &who, streams);
+    documents.extend(rights_of_sets(&desired, &daemon)?);
     print(&documents, streams)
+}
+
+async fn of_set(
+    set: &str,
+    arguments: &RbacArgs,
+    connection: Connection,
+    streams: &mut Streams<'_>,
+) -> anyhow::Result<Exit> {
+    let name = SyncName::new(arguments.namespace.as_deref().unwrap_or(&connection.namespace), set);
+    let daemon = arguments.daemon.clone().unwrap_or_else(|| SyncName::new(DAEMON, DAEMON));
+    let set = look_up_set(&connection, &name).await?;
+    print(&rights_of_set(&name, set.get("spec"), &daemon)?, streams)
 }
 
 /// Adds what the console reads with the permissions of the Sync. `served` are the kinds of a
@@ -227,7 +251,8 @@ async fn of_sync(
         let served = served.map(|(kind, _)| kind.clone()).collect();
         rights = with_console(rights, (&inspected.desired, &name.namespace), served, &plurals);
     }
-    let roles = documents(&rights, &who, streams);
+    let mut roles = documents(&rights, &who, streams);
+    roles.extend(rights_of_sets(&inspected.desired, &daemon)?);
     let namespaces = missing_namespaces(&cluster, &roles).await;
     let mut all: Vec<Document> = namespaces.iter().map(|name| namespace_of_roles(name)).collect();
     all.extend(roles);
@@ -235,7 +260,7 @@ async fn of_sync(
 }
 
 /// Comment lines about a manifest, and the manifest.
-type Document = (Vec<String>, Value);
+pub(super) type Document = (Vec<String>, Value);
 
 /// The namespaces that the cluster lacks and without which these manifests cannot be applied.
 async fn missing_namespaces(cluster: &Cluster, documents: &[Document]) -> Vec<String> {

@@ -47,19 +47,28 @@ pub(super) fn run(
     })
 }
 
-/// Reads the SyncSet and the Syncs of its namespace.
-async fn look_up(connection: &Connection, name: &SyncName) -> anyhow::Result<(Value, Vec<Value>)> {
-    let root = format!("/apis/moorline.dev/v1alpha1/namespaces/{}", name.namespace);
-    let found = |lookup: Lookup, what: String| match lookup {
+/// Reads a SyncSet.
+pub(super) async fn look_up_set(connection: &Connection, name: &SyncName) -> anyhow::Result<Value> {
+    let SyncName { namespace, name: set } = name;
+    let path = format!("/apis/moorline.dev/v1alpha1/namespaces/{namespace}/syncsets/{set}");
+    found(connection.look_up(&path).await, &format!("the SyncSet {name}"))
+}
+
+fn found(lookup: Lookup, what: &str) -> anyhow::Result<Value> {
+    match lookup {
         Lookup::Found(found) => Ok(found),
         Lookup::Missing => bail!("{what} does not exist"),
         Lookup::Forbidden => bail!("you may not read {what}"),
         Lookup::Failed(cause) => bail!("{what} cannot be read: {cause}"),
-    };
-    let set = connection.look_up(&format!("{root}/syncsets/{}", name.name)).await;
-    let set = found(set, format!("the SyncSet {name}"))?;
-    let syncs = connection.look_up(&format!("{root}/syncs")).await;
-    let mut syncs = found(syncs, format!("the list of Syncs in {}", name.namespace))?;
+    }
+}
+
+/// Reads the SyncSet and the Syncs of its namespace.
+async fn look_up(connection: &Connection, name: &SyncName) -> anyhow::Result<(Value, Vec<Value>)> {
+    let set = look_up_set(connection, name).await?;
+    let path = format!("/apis/moorline.dev/v1alpha1/namespaces/{}/syncs", name.namespace);
+    let syncs = connection.look_up(&path).await;
+    let mut syncs = found(syncs, &format!("the list of Syncs in {}", name.namespace))?;
     match syncs["items"].take() {
         Value::Array(items) => Ok((set, items)),
         _ => bail!("the list of Syncs in {} cannot be read", name.namespace),
@@ -88,6 +97,7 @@ fn print(plan: &SetPlan, name: &SyncName, streams: &mut Streams<'_>) -> anyhow::
     let (word, syncs) = match &plan.removal {
         PlannedRemoval::Remove(gone) => ("remove", gone.iter().map(|(name, _, _)| name.clone()).collect()),
         PlannedRemoval::Hold { syncs, .. } => ("hold: the removal needs approval", syncs.clone()),
+        PlannedRemoval::Wait { syncs, .. } => ("remove when the other Syncs have rendered", syncs.clone()),
         PlannedRemoval::Keep(left) => ("keep: spec.prune.enabled is false", left.clone()),
     };
     for sync in &syncs {
@@ -126,7 +136,7 @@ async fn print_child(
 }
 
 fn exit(plan: &SetPlan) -> Exit {
-    let is_held = matches!(&plan.removal, PlannedRemoval::Hold { .. })
+    let is_held = matches!(&plan.removal, PlannedRemoval::Hold { .. } | PlannedRemoval::Wait { .. })
         || plan.steps.iter().any(|step| matches!(step, SetStep::Conflict(_)));
     let removes = matches!(&plan.removal, PlannedRemoval::Remove(gone) if !gone.is_empty());
     match (written(plan).next().is_some() || removes, is_held) {

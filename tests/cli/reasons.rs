@@ -29,7 +29,7 @@ const MAKERS: [&str; 10] = [
     "Task::Leave(Err(",
     "Orphans::all(",
     ".all_stay(leaving, ",
-    "\"syncs.moorline.dev\"), ",
+    "\"\", definition), ",
 ];
 
 #[test]

@@ -32,7 +32,10 @@ pub struct SetChild {
 
 /// All Syncs of a set, by name.
 #[derive(Debug, Clone, PartialEq)]
-pub struct SetChildren(BTreeMap<String, SetChild>);
+pub struct SetChildren {
+    by_name: BTreeMap<String, SetChild>,
+    has_empty_generator: bool,
+}
 
 impl SetChildren {
     /// Builds the Syncs. `check` refuses a spec that the daemon would refuse.
@@ -47,8 +50,8 @@ impl SetChildren {
         check: impl Fn(&str, &Value) -> Result<(), String>,
     ) -> Result<Self, Vec<String>> {
         let (mut found, mut errors, mut steps) = (BTreeMap::new(), Vec::new(), CompiledSet::budget());
-        for parameters in parameters.sets() {
-            let filled = match set.fill(parameters, &mut steps) {
+        for one in parameters.sets() {
+            let filled = match set.fill(one, &mut steps) {
                 Ok(filled) => filled,
                 Err(error) => {
                     errors.push(error);
@@ -71,29 +74,34 @@ impl SetChildren {
         errors.dedup();
         errors.truncate(MAX_ERRORS);
         match errors.is_empty() {
-            true => Ok(Self(found)),
+            true => Ok(Self { by_name: found, has_empty_generator: parameters.has_empty_generator() }),
             false => Err(errors),
         }
     }
 
     /// Returns the Syncs, by name.
     pub fn iter(&self) -> impl Iterator<Item = &SetChild> {
-        self.0.values()
+        self.by_name.values()
     }
 
     /// Returns the number of Syncs.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.by_name.len()
     }
 
     /// True if the generators give no Sync.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.by_name.is_empty()
+    }
+
+    /// True if a generator gives nothing: then no removal is within the budget.
+    pub(crate) fn has_empty_generator(&self) -> bool {
+        self.has_empty_generator
     }
 
     /// Returns the Sync of this name.
     pub fn get(&self, name: &str) -> Option<&SetChild> {
-        self.0.get(name)
+        self.by_name.get(name)
     }
 }
 

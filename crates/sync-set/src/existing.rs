@@ -73,6 +73,8 @@ pub struct ExistingSync {
     pub is_deleting: bool,
     /// True if its newest spec is applied and ready.
     pub is_ready: bool,
+    /// True if the daemon knows the objects of its newest spec, and so what it claims.
+    pub(crate) has_rendered: bool,
     pub(crate) ownership: Ownership,
     pub(crate) hash: Option<String>,
     pub(crate) is_kept: bool,
@@ -104,6 +106,7 @@ impl ExistingSync {
         Self {
             is_deleting: sync.pointer("/metadata/deletionTimestamp").is_some(),
             is_ready: is_ready(sync),
+            has_rendered: has_rendered(sync),
             ownership,
             hash: annotation(SYNC_SET_HASH_ANNOTATION).map(str::to_owned),
             is_kept: annotation(PRUNE_ANNOTATION) == Some("disabled"),
@@ -140,8 +143,15 @@ impl ExistingSync {
 fn is_ready(sync: &Value) -> bool {
     let conditions = sync.pointer("/status/conditions").and_then(Value::as_array);
     let ready = conditions.into_iter().flatten().find(|condition| condition["type"] == "Ready");
-    ready.is_some_and(|ready| {
-        ready["status"] == "True"
-            && sync.pointer("/status/observedGeneration") == sync.pointer("/metadata/generation")
-    })
+    ready.is_some_and(|ready| ready["status"] == "True" && is_observed(sync))
+}
+
+fn has_rendered(sync: &Value) -> bool {
+    let has = |field: &str| sync.pointer(field).is_some_and(Value::is_string);
+    is_observed(sync) && (has("/status/renderDigest") || has("/status/revision/applied"))
+}
+
+fn is_observed(sync: &Value) -> bool {
+    let observed = sync.pointer("/status/observedGeneration");
+    observed.is_some() && observed == sync.pointer("/metadata/generation")
 }

@@ -20,12 +20,20 @@ pub(crate) type Parameters = Map<String, Value>;
 
 /// The sets of parameters of a whole spec. They exist only if every generator has answered.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ParameterSets(Vec<Parameters>);
+pub struct ParameterSets {
+    sets: Vec<Parameters>,
+    has_empty_generator: bool,
+}
 
 impl ParameterSets {
     /// Returns the sets.
     pub(crate) fn sets(&self) -> &[Parameters] {
-        &self.0
+        &self.sets
+    }
+
+    /// True if a generator gives no sets, as one with a wrong glob does.
+    pub(crate) fn has_empty_generator(&self) -> bool {
+        self.has_empty_generator
     }
 }
 
@@ -51,14 +59,15 @@ pub fn generate(spec: &SyncSetSpec, files: &[FileTree]) -> Result<ParameterSets,
     if files.len() != git_generators(spec).len() {
         return Err("spec.generators: the files of a repository are missing".to_owned());
     }
-    let (mut trees, mut all) = (files.iter(), Vec::new());
+    let (mut trees, mut all, mut has_empty_generator) = (files.iter(), Vec::new(), false);
     for (at, generator) in spec.generators.iter().enumerate() {
         let sets = of_generator(generator, &mut trees)
             .map_err(|problem| format!("spec.generators[{at}]: {problem}"))?;
+        has_empty_generator |= sets.is_empty();
         all.extend(sets);
         within_bounds(all.len())?;
     }
-    Ok(ParameterSets(all))
+    Ok(ParameterSets { sets: all, has_empty_generator })
 }
 
 fn of_generator<'a>(

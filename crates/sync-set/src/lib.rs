@@ -21,6 +21,7 @@ mod git_parameters;
 mod plan;
 mod settable_fields;
 mod template;
+mod unread_field;
 
 pub use children::{SetChild, SetChildren};
 pub use existing::{ExistingSync, SetOwner};

@@ -2,7 +2,10 @@
 //!
 //! In: all children of the set, the Syncs of its namespace, and the policy for removals.
 //! Out: [`SetPlan`]. A Sync that is not the set's own is never changed, and none is removed beyond
-//! the budget without the approval of this very removal.
+//! the budget without the approval of this very removal. None is removed before all others of the
+//! set have rendered: an object that moves among them is handed over only to a Sync that claims it.
+
+use std::collections::BTreeSet;
 
 use moorline_api::SyncRemoval;
 use serde_json::Value;
@@ -27,6 +30,8 @@ pub struct RemovalPolicy {
     pub percent: Option<usize>,
     /// The hash that a person approved.
     pub approved: Option<String>,
+    /// The uids of the Syncs of a removal that has begun: what is left of it goes on.
+    pub begun: BTreeSet<String>,
 }
 
 impl RemovalPolicy {
@@ -39,6 +44,7 @@ impl RemovalPolicy {
             count: number(budget.count),
             percent: number(budget.percent),
             approved: approved.map(str::to_owned),
+            begun: BTreeSet::new(),
         }
     }
 
@@ -85,6 +91,13 @@ pub enum PlannedRemoval {
         /// The names.
         syncs: Vec<String>,
     },
+    /// The Syncs stay until the daemon knows what other Syncs of the set claim.
+    Wait {
+        /// The names.
+        syncs: Vec<String>,
+        /// The Syncs that are not there yet, or have not rendered their newest spec.
+        awaited: Vec<String>,
+    },
     /// The Syncs stay: the spec says so.
     Keep(Vec<String>),
 }
@@ -122,10 +135,28 @@ pub fn plan_children(
             }
         }
     });
-    SetPlan { steps: steps.collect(), removal: plan_removal(children, existing, policy) }
+    let steps: Vec<SetStep> = steps.collect();
+    let awaited = find_awaited(&steps, existing);
+    SetPlan { removal: plan_removal(children, existing, policy, awaited), steps }
 }
 
-fn plan_removal(children: &SetChildren, existing: &[ExistingSync], policy: &RemovalPolicy) -> PlannedRemoval {
+/// Returns the children of which it is not known what they claim.
+fn find_awaited(steps: &[SetStep], existing: &[ExistingSync]) -> Vec<String> {
+    let has_rendered = |name: &str| existing.iter().any(|live| live.name == *name && live.has_rendered);
+    let awaited = steps.iter().filter_map(|step| match step {
+        SetStep::Keep(name) if has_rendered(name) => None,
+        SetStep::Keep(name) | SetStep::Await(name) | SetStep::Conflict(name) => Some(name),
+        SetStep::Create(child) | SetStep::Update { child, .. } => Some(&child.name),
+    });
+    awaited.cloned().collect()
+}
+
+fn plan_removal(
+    children: &SetChildren,
+    existing: &[ExistingSync],
+    policy: &RemovalPolicy,
+    awaited: Vec<String>,
+) -> PlannedRemoval {
     let own = || existing.iter().filter(|live| live.is_own() && !live.is_deleting);
     let is_left = |live: &&ExistingSync| children.get(&live.name).is_none();
     let is_free = |live: &&ExistingSync| live.is_removable();
@@ -137,14 +168,15 @@ fn plan_removal(children: &SetChildren, existing: &[ExistingSync], policy: &Remo
     }
     let subject: Vec<String> = gone.iter().map(|live| format!("{}/{}", live.name, live.uid)).collect();
     let hash = hash(&subject.join("\n"), HASH_BYTES);
-    let is_approved = policy.approved.as_deref() == Some(&hash);
-    let is_too_much = children.is_empty() || policy.is_exceeded_by(gone.len(), own().count());
-    match is_too_much && !is_approved && !gone.is_empty() {
-        true => PlannedRemoval::Hold { hash, syncs: names() },
-        false => {
-            let target = |live: &&ExistingSync| (live.name.clone(), live.uid.clone(), live.version.clone());
-            PlannedRemoval::Remove(gone.iter().map(target).collect())
-        }
+    let has_begun = gone.iter().all(|live| policy.begun.contains(&live.uid));
+    let is_approved = has_begun || policy.approved.as_deref() == Some(&hash);
+    let is_doubtful = children.is_empty() || children.has_empty_generator();
+    let is_too_much = is_doubtful || policy.is_exceeded_by(gone.len(), own().count());
+    let target = |live: &&ExistingSync| (live.name.clone(), live.uid.clone(), live.version.clone());
+    match (gone.is_empty(), is_too_much && !is_approved, awaited.is_empty()) {
+        (false, true, _) => PlannedRemoval::Hold { hash, syncs: names() },
+        (false, false, false) => PlannedRemoval::Wait { syncs: names(), awaited },
+        (true, _, _) | (false, false, true) => PlannedRemoval::Remove(gone.iter().map(target).collect()),
     }
 }
 

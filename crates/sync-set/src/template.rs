@@ -14,6 +14,7 @@ use serde_json::{Map, Value, json};
 use crate::child_name::child_name;
 use crate::generate::Parameters;
 use crate::settable_fields::is_settable;
+use crate::unread_field::find_unread_field;
 
 /// Maximum number of steps of all expressions of a set.
 const MAX_STEPS: usize = 2_000_000;
@@ -64,6 +65,12 @@ impl CompiledSet {
         }
         let template = raw.pointer("/spec/template").cloned().unwrap_or_default();
         errors.extend(own_keys(&template));
+        let unread = raw.get("spec").and_then(|given| find_unread_field(given, &set.spec));
+        errors.extend(unread.map(|field| {
+            format!(
+                "{field}: this Moorline does not know the field: remove it, or run the Moorline that knows it"
+            )
+        }));
         match suffix {
             Some(suffix) if errors.is_empty() => {
                 Ok(Self { name: set.metadata.name.clone().unwrap_or_default(), suffix, fields, template })

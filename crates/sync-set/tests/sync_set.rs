@@ -198,6 +198,15 @@ fn an_expression_fits_the_field_or_nothing_changes() {
             }
         }
     }
+    // A later version may have fields that narrow a generator or a removal.
+    for (field, unknown) in [
+        ("rollout", json!({"stages": 2})),
+        ("prune", json!({"budget": {"stages": 2}})),
+        ("generators", json!([{"list": {"elements": [{"name": "a"}], "where": "x"}}])),
+    ] {
+        let error = children(&resource(&one, json!({field: unknown})), &[]).unwrap_err();
+        assert!(error.contains(&format!("spec.{field}")) && error.contains("does not know"), "{error}");
+    }
     let own = json!({"template": {"metadata": {"annotations": {"moorline.dev/approve": "x"}}, "spec": {"source": {"git": {"url": "https://h/a"}}}}});
     assert!(children(&resource(&one, own), &[]).unwrap_err().contains("written by people"));
 }
@@ -207,6 +216,8 @@ fn live(child: &Value, change: impl FnOnce(&mut Value)) -> Value {
     let mut sync = child.clone();
     sync["metadata"]["uid"] = json!(format!("uid-{}", sync["metadata"]["name"].as_str().unwrap()));
     sync["metadata"]["resourceVersion"] = json!("7");
+    sync["metadata"]["generation"] = json!(2);
+    sync["status"] = json!({"observedGeneration": 2, "renderDigest": "d"});
     sync["metadata"]["managedFields"] = json!([{"manager": "moorline-set/team/apps", "operation": "Apply"}]);
     sync["spec"]["interval"] = json!("30s");
     change(&mut sync);
@@ -267,6 +278,7 @@ fn removals_have_a_budget_and_approvals_name_them() {
         |kept: &[&str], policy: &RemovalPolicy| match plan(&of_names(kept), &manifests, policy).removal {
             PlannedRemoval::Remove(gone) => format!("remove {}", gone.len()),
             PlannedRemoval::Hold { syncs, .. } => format!("hold {}", syncs.len()),
+            PlannedRemoval::Wait { .. } => "wait".to_owned(),
             PlannedRemoval::Keep(left) => format!("keep {}", left.len()),
         };
     for (kept, policy, expect) in [
@@ -289,6 +301,11 @@ fn removals_have_a_budget_and_approvals_name_them() {
     let approved = RemovalPolicy { approved: Some(hash), ..RemovalPolicy::default() };
     assert_eq!(removed(&all[..3], &approved), "remove 2");
     assert_eq!(removed(&all[..2], &approved), "hold 3", "another removal than the approved one");
+    // The rest of a removal that has begun needs no second approval; anything more does.
+    let begun = ["uid-apps-d", "uid-apps-e"].map(str::to_owned).into();
+    let begun = RemovalPolicy { begun, count: Some(0), ..RemovalPolicy::default() };
+    assert_eq!(removed(&all[..4], &begun), "remove 1");
+    assert_eq!(removed(&all[..2], &begun), "hold 3");
 }
 
 #[test]
@@ -323,6 +340,59 @@ fn a_removal_needs_all_evidence_and_an_empty_answer_removes_nothing() {
     let policy = RemovalPolicy { count: Some(100), ..RemovalPolicy::default() };
     let plan = plan_children(&none, &existing, &policy, |_, _| false);
     assert!(matches!(plan.removal, PlannedRemoval::Hold { .. }), "{plan:?}");
+}
+
+#[test]
+fn a_removal_waits_for_all_that_may_claim_its_objects_and_for_each_generator() {
+    let old = children(&of_names(&["a", "b"]), &[]).unwrap();
+    let [a, b] = ["apps-a", "apps-b"].map(|name| old.get(name).unwrap().manifest.clone());
+    let new = children(&of_names(&["a", "c"]), &[]).unwrap().get("apps-c").unwrap().manifest.clone();
+    let removal = |live: &[Value], raw: &Value, approves: bool| {
+        let of = |policy: &RemovalPolicy| plan(raw, live, policy).removal;
+        let approved = match of(&RemovalPolicy { count: Some(0), ..RemovalPolicy::default() }) {
+            PlannedRemoval::Hold { hash, .. } if approves => Some(hash),
+            _ => None,
+        };
+        match of(&RemovalPolicy { approved, ..RemovalPolicy::default() }) {
+            PlannedRemoval::Remove(gone) => format!("remove {}", gone.len()),
+            PlannedRemoval::Hold { syncs, .. } => format!("hold {}", syncs.join(" ")),
+            PlannedRemoval::Wait { awaited, .. } => format!("wait for {}", awaited.join(" ")),
+            PlannedRemoval::Keep(_) => "keep".to_owned(),
+        }
+    };
+    let renamed = of_names(&["a", "c"]);
+    let [kept, gone] = [live(&a, |_| {}), live(&b, |_| {})];
+    let with = |third: Value| [kept.clone(), gone.clone(), third];
+    let unseen = |sync: &mut Value| sync["status"] = json!(null);
+    let mark = "/metadata/annotations/moorline.dev~1sync-set";
+    // A new name is created first, and the old one goes when the new one claims its objects.
+    assert_eq!(removal(&[kept.clone(), gone.clone()], &renamed, false), "wait for apps-c");
+    assert_eq!(removal(&[kept.clone(), gone.clone()], &renamed, true), "wait for apps-c");
+    for (change, expect) in [
+        (&(|_: &mut Value| {}) as &dyn Fn(&mut Value), "remove 1"),
+        (&unseen, "wait for apps-c"),
+        (&|sync| sync["status"]["renderDigest"] = json!(null), "wait for apps-c"),
+        (&|sync| sync["metadata"]["generation"] = json!(3), "wait for apps-c"),
+        (&|sync| sync["spec"]["path"] = json!("other"), "remove 1"),
+        (&|sync| sync["spec"]["source"]["git"]["url"] = json!("https://other/a"), "wait for apps-c"),
+        (&|sync| *sync.pointer_mut(mark).unwrap() = json!("other/u1/apps-c"), "wait for apps-c"),
+        (&|sync| sync["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z"), "wait for apps-c"),
+    ] {
+        let third = live(&new, change);
+        assert_eq!(removal(&with(third.clone()), &renamed, false), expect, "{third}");
+    }
+    // A generator that gives nothing may have a wrong glob: only a person removes its Syncs.
+    let generators = json!([list(json!([{"name": "a"}])), git("files", &["none/*"], &[])]);
+    let raw = resource(&generators, json!({}));
+    let empty = |policy: &RemovalPolicy| {
+        let children = children(&raw, &[FileTree::from_texts([("a/b", "")])]).unwrap();
+        let existing = [&kept, &gone].map(|sync| ExistingSync::of(sync, &SetOwner::of(&raw)));
+        plan_children(&children, &existing, policy, |_, _| false).removal
+    };
+    let generous = RemovalPolicy { count: Some(9), ..RemovalPolicy::default() };
+    let PlannedRemoval::Hold { hash, .. } = empty(&generous) else { panic!("it is held") };
+    let removed = empty(&RemovalPolicy { approved: Some(hash), ..generous });
+    assert!(matches!(removed, PlannedRemoval::Remove(gone) if gone.len() == 1));
 }
 
 proptest! {

@@ -169,10 +169,19 @@ async fn look(
 /// Returns the reason to delete nothing, if the Sync goes only because its namespace or the CRD of
 /// Syncs does. Deleting a namespace or a CRD is no request to delete the objects of a Sync.
 async fn terminating_parent(context: &Context, name: &SyncName) -> Result<Option<&'static str>, ApiError> {
+    find_terminating(context, name, "syncs.moorline.dev").await
+}
+
+/// Returns the reason for which a resource only goes with its namespace or its definition.
+pub(crate) async fn find_terminating(
+    context: &Context,
+    name: &SyncName,
+    definition: &str,
+) -> Result<Option<&'static str>, ApiError> {
     context.cluster.discovery().ensure().await?;
     let around = [
         (ObjectId::new("", "Namespace", "", &name.namespace), "NamespaceTerminating"),
-        (ObjectId::new(CRD.0, CRD.1, "", "syncs.moorline.dev"), "DefinitionTerminating"),
+        (ObjectId::new(CRD.0, CRD.1, "", definition), "DefinitionTerminating"),
     ];
     for (id, why) in around {
         let Ok(id) = id else { continue };

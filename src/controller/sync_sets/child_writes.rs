@@ -3,13 +3,16 @@
 //! In: a plan, and the cluster with the identity of the set. Out: what was written, and the first
 //! failures. Nothing is removed after a failure, and the removals come last.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use serde_json::Value;
 
 use crate::api::SyncName;
 use crate::cluster::{ApiError, Cluster, SyncSetRequests};
 use crate::sync_set::{ExistingSync, PlannedRemoval, SetChild, SetOwner, SetPlan, SetStep};
+
+/// A generation of the spec, and the number of an answer.
+pub(super) type AnswerKey = (Option<i64>, u64);
 
 /// Maximum number of failures that are reported.
 const MAX_FAILURES: usize = 3;
@@ -24,6 +27,33 @@ impl AcceptedForms {
     pub(super) fn is_accepted(&self, child: &SetChild, live: &ExistingSync) -> bool {
         let known = self.0.get(&child.name);
         known.is_some_and(|(hash, form)| *hash == child.hash && *form == live.digest())
+    }
+}
+
+/// A removal that was decided: what is left of it goes on while the answer and the approval are
+/// the same.
+#[derive(Debug, Default)]
+pub(super) struct BegunRemoval {
+    of: Option<(AnswerKey, Option<String>)>,
+    uids: BTreeSet<String>,
+}
+
+impl BegunRemoval {
+    /// Returns the uids of the Syncs that it removes.
+    pub(super) fn uids(&self, key: AnswerKey, approval: Option<&String>) -> BTreeSet<String> {
+        let is_same = self.of.as_ref().is_some_and(|(of, by)| *of == key && by.as_ref() == approval);
+        if is_same { self.uids.clone() } else { BTreeSet::new() }
+    }
+
+    /// Notes a decision.
+    pub(super) fn note(&mut self, key: AnswerKey, approval: Option<String>, removal: &PlannedRemoval) {
+        self.of = Some((key, approval));
+        self.uids = match removal {
+            PlannedRemoval::Remove(gone) => gone.iter().map(|(_, uid, _)| uid.clone()).collect(),
+            PlannedRemoval::Hold { .. } | PlannedRemoval::Wait { .. } | PlannedRemoval::Keep(_) => {
+                BTreeSet::new()
+            }
+        };
     }
 }
 
@@ -58,6 +88,7 @@ pub(super) async fn write_children(
     owner: &SetOwner,
     plan: &SetPlan,
     accepted: &mut AcceptedForms,
+    is_outdated: &(dyn Fn() -> bool + Send + Sync),
 ) -> WriteReport {
     let mut report = WriteReport::default();
     for step in &plan.steps {
@@ -76,19 +107,22 @@ pub(super) async fn write_children(
     if let PlannedRemoval::Remove(gone) = &plan.removal
         && report.failures.is_empty()
     {
-        remove(cluster, owner, gone, &mut report).await;
+        remove(cluster, owner, gone, (&mut report, is_outdated)).await;
     }
     report
 }
 
-/// Deletes Syncs of a set.
+/// Deletes Syncs of a set, until the set has changed: it may be suspended, or keep them.
 pub(super) async fn remove(
     cluster: &Cluster,
     owner: &SetOwner,
     gone: &[(String, String, String)],
-    report: &mut WriteReport,
+    (report, is_outdated): (&mut WriteReport, &(dyn Fn() -> bool + Send + Sync)),
 ) {
     for (name, uid, version) in gone {
+        if is_outdated() {
+            return;
+        }
         let sync = SyncName::new(&owner.namespace, name);
         match SyncSetRequests::new(cluster).delete_child(&sync, uid, version).await {
             Ok(()) => {

@@ -11,9 +11,10 @@ use serde_json::Value;
 use tokio::sync::{Notify, watch};
 
 use super::super::Context;
+use super::super::deletion::find_terminating;
 use super::super::schedule::Backoff;
 use super::NamespaceSyncs;
-use super::child_writes::{AcceptedForms, WriteReport, remove, write_children};
+use super::child_writes::{AcceptedForms, AnswerKey, BegunRemoval, WriteReport, remove, write_children};
 use super::set_answer::SetGenerators;
 use super::set_deletion::{DeletionStep, keep_finalizer, next_step};
 use super::set_sources::validated;
@@ -50,11 +51,14 @@ pub(super) async fn run_set(
     context.sync_sets.wait_until_listed().await;
     let mut syncs = context.sync_sets.follow(&name.namespace);
     let settings = context.settings();
+    let newest = snapshots.clone();
     let mut worker = SetWorker {
+        newest,
         context,
         name,
         generators: SetGenerators::default(),
         accepted: AcceptedForms::default(),
+        removal: BegunRemoval::default(),
         children: None,
         known_status: None,
         inputs_changed: Arc::default(),
@@ -63,6 +67,7 @@ pub(super) async fn run_set(
     };
     let inputs_changed = worker.inputs_changed.clone();
     loop {
+        worker.newest.mark_unchanged();
         let set = snapshots.borrow_and_update().clone();
         let pause = worker.pass(&set, &mut syncs).await;
         tokio::select! {
@@ -74,14 +79,14 @@ pub(super) async fn run_set(
     }
 }
 
-/// A generation of the spec, and the number of an answer.
-type AnswerKey = (Option<i64>, u64);
-
 struct SetWorker {
+    /// Has changed once the set of this pass is outdated.
+    newest: watch::Receiver<Arc<Value>>,
     context: Arc<Context>,
     name: SyncName,
     generators: SetGenerators,
     accepted: AcceptedForms,
+    removal: BegunRemoval,
     /// The Syncs of a generation and an answer.
     children: Option<(AnswerKey, Arc<SetChildren>)>,
     known_status: Option<Value>,
@@ -204,12 +209,16 @@ impl SetWorker {
             }
         };
         self.children = Some((key, children.clone()));
-        let policy = RemovalPolicy::of(set.spec.prune.as_ref(), annotation(APPROVE_ANNOTATION).as_deref());
+        let approval = annotation(APPROVE_ANNOTATION);
+        let mut policy = RemovalPolicy::of(set.spec.prune.as_ref(), approval.as_deref());
+        policy.begun = self.removal.uids(key, approval.as_ref());
         let existing = existing(syncs, &owner);
         let plan = plan_children(&children, &existing, &policy, |child, live| {
             self.accepted.is_accepted(child, live)
         });
-        let report = write_children(&cluster, &owner, &plan, &mut self.accepted).await;
+        self.removal.note(key, approval, &plan.removal);
+        let is_outdated = || self.newest.has_changed().unwrap_or(true);
+        let report = write_children(&cluster, &owner, &plan, &mut self.accepted, &is_outdated).await;
         self.tell_writes(raw, &report).await;
         wait_until_seen(syncs, &owner, &report).await;
         if let Some((child, failure)) = report.failures.first() {
@@ -236,7 +245,7 @@ impl SetWorker {
                 let syncs = syncs.iter().take(MAX_HELD).cloned().collect();
                 Some(HeldRemoval { hash: hash.clone(), syncs })
             }
-            PlannedRemoval::Remove(_) | PlannedRemoval::Keep(_) => None,
+            PlannedRemoval::Remove(_) | PlannedRemoval::Wait { .. } | PlannedRemoval::Keep(_) => None,
         };
         let state = if let Some(error) = asked {
             SetState::not_ready(
@@ -259,6 +268,13 @@ impl SetWorker {
                 removal.hash
             );
             SetState::not_ready(Reason::PruneHeld, message)
+        } else if let PlannedRemoval::Wait { syncs, awaited } = &plan.removal {
+            let message = format!(
+                "{} are deleted when these Syncs have rendered their newest specs, so that objects can be handed over: {}",
+                list_names(syncs),
+                list_names(awaited)
+            );
+            SetState::not_ready(Reason::Progressing, message)
         } else if ready < children.len() {
             let message = format!("{ready} of {} Syncs are ready", children.len());
             SetState::not_ready(Reason::Progressing, message)
@@ -299,6 +315,11 @@ impl SetWorker {
         (cluster, owner): (&Cluster, &SetOwner),
         syncs: &mut watch::Receiver<NamespaceSyncs>,
     ) -> Result<(), PassEnd> {
+        // The end of the namespace or of the definition is no request to delete Syncs.
+        if let Some(why) = find_terminating(&self.context, &self.name, "syncsets.moorline.dev").await? {
+            tracing::warn!(set = %self.name, reason = why, "the Syncs of the set were not deleted");
+            return Ok(keep_finalizer(&self.context, &self.name, raw, false).await?);
+        }
         loop {
             let gone = match next_step(set, &existing(syncs, owner)) {
                 DeletionStep::Finish => {
@@ -308,8 +329,12 @@ impl SetWorker {
                 DeletionStep::Delete(gone) => gone,
             };
             let mut report = WriteReport::default();
-            remove(cluster, owner, &gone, &mut report).await;
+            let is_outdated = || self.newest.has_changed().unwrap_or(true);
+            remove(cluster, owner, &gone, (&mut report, &is_outdated)).await;
             self.tell_writes(raw, &report).await;
+            if is_outdated() {
+                return Ok(());
+            }
             wait_until_seen(syncs, owner, &report).await;
             if let Some((child, failure)) = report.failures.first() {
                 return Err(of_write(child, failure));

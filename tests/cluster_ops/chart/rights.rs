@@ -159,6 +159,16 @@ async fn create_syncs(release: &Release, tenant: &str) {
         "apiVersion": "moorline.dev/v1alpha1", "kind": "Notifier", "metadata": {"name": "chat"},
         "spec": {"slack": hook, "transitions": ["Applied"]},
     });
+    let set = json!({
+        "apiVersion": "moorline.dev/v1alpha1", "kind": "SyncSet", "metadata": {"name": "apps"},
+        "spec": {
+            "serviceAccountName": "deployer", "onDelete": "Delete", "name": "params.name",
+            "generators": [{"list": {"elements": [{"name": "a"}]}}],
+            "template": {"spec": {"source": {"git": {"url": "https://127.0.0.1:1/x"}}, "serviceAccountName": "deployer"}},
+        },
+    });
+    let sets = format!("/apis/moorline.dev/v1alpha1/namespaces/{tenant}/syncsets");
+    until("a SyncSet is taken", async || release.create(&sets, set.clone()).await.ok()).await;
     let notifiers = release.path("moorline.dev/v1alpha1", "notifiers");
     until("a Notifier is taken", async || release.create(&notifiers, notifier.clone()).await.ok()).await;
     // Windows that are always open.
@@ -265,6 +275,9 @@ async fn every_right_of_the_chart_is_used_and_enough() {
         idle.is_empty().then_some(())
     })
     .await;
+    let set = format!("/apis/moorline.dev/v1alpha1/namespaces/{tenant}/syncsets/apps");
+    send_request(&release.admin, "DELETE", &set, Value::Null).await.expect("it is deleted");
+    until("the SyncSet is gone", async || release.get(&set).await.is_none().then_some(())).await;
     // The end of a Sync asks for its namespace, and takes the finalizer away.
     send_request(&release.admin, "DELETE", &own, Value::Null).await.expect("it is deleted");
     until("the Sync is gone", async || release.get(&own).await.is_none().then_some(())).await;

@@ -29,9 +29,9 @@ const WRITES: [(&str, &str, &str); 12] = [
 
 const VERBS: [&str; 5] = ["sync", "suspend", "approve", "override", "rollback"];
 
-/// A merge patch of a Sync as this person, which changes nothing: the refusal, if it is refused.
+/// A merge patch of a Sync or a SyncSet as this person, which changes nothing: the refusal, if it is refused.
 async fn write(release: &Release, who: &str, name: &str, patch: &str) -> Result<(), String> {
-    let path = release.path("moorline.dev/v1alpha1", &format!("syncs/{name}?dryRun=All"));
+    let path = release.path("moorline.dev/v1alpha1", &format!("{name}?dryRun=All"));
     let request = http::Request::patch(path)
         .header("Content-Type", "application/merge-patch+json")
         .header("Impersonate-User", who)
@@ -79,9 +79,46 @@ async fn grant(release: &Release, who: &str, rules: Value) {
 /// The Sync that a write changes.
 fn written(patch: &str) -> &'static str {
     match () {
-        () if patch.contains("hold-by") || patch.contains("approval") => "held",
-        () if patch.contains("false") => "resting",
-        () => "plain",
+        () if patch.contains("hold-by") || patch.contains("approval") => "syncs/held",
+        () if patch.contains("false") => "syncs/resting",
+        () => "syncs/plain",
+    }
+}
+
+/// The approval of a SyncSet takes a verb, and so does the mark that makes a Sync one of a SyncSet.
+async fn removals_of_sets_take_the_verb(release: &Release) {
+    let set = json!({
+        "apiVersion": "moorline.dev/v1alpha1", "kind": "SyncSet", "metadata": {"name": "apps"},
+        "spec": {
+            "generators": [{"list": {"elements": [{"name": "a"}]}}], "name": "params.name",
+            "template": {"spec": {"source": {"git": {"url": release.url()}}}},
+        },
+    });
+    release.create(&release.path("moorline.dev/v1alpha1", "syncsets"), set).await.expect("a SyncSet");
+    let both = rule("moorline.dev", &["syncs", "syncsets"], &["get", "patch"]);
+    let approves = rule("moorline.dev", &["syncsets"], &["approve"]);
+    let deletes = rule("moorline.dev", &["syncs"], &["delete"]);
+    grant(release, "patcher", json!([both])).await;
+    grant(release, "approver", json!([both, approves])).await;
+    grant(release, "deleter", json!([both, deletes])).await;
+    let approval = r#"{"metadata": {"annotations": {"moorline.dev/approve": "abc"}}}"#;
+    let label = r#"{"metadata": {"labels": {"a": "b"}}}"#;
+    let mark = r#"{"metadata": {"annotations": {"moorline.dev/sync-set": "apps/u/plain"}}}"#;
+    until("the policy on SyncSets is in force", async || {
+        write(release, "patcher", "syncsets/apps", approval).await.is_err().then_some(())
+    })
+    .await;
+    for (who, name, patch, takes) in [
+        ("patcher", "syncsets/apps", approval, "the verb approve on syncsets.moorline.dev"),
+        ("approver", "syncsets/apps", approval, "-"),
+        ("patcher", "syncsets/apps", label, "-"),
+        ("patcher", "syncs/plain", mark, "takes the verb delete on syncs.moorline.dev"),
+        ("deleter", "syncs/plain", mark, "-"),
+    ] {
+        match write(release, who, name, patch).await {
+            Ok(()) => assert_eq!(takes, "-", "{who} may not: {patch}"),
+            Err(refused) => assert!(refused.contains(takes), "{who}: {refused}"),
+        }
     }
 }
 
@@ -102,7 +139,7 @@ async fn each_act_on_a_sync_takes_its_verb() {
     grant(&release, "elsewhere", json!([patch, other])).await;
     let daemon = format!("system:serviceaccount:{}:moorline", release.namespace);
     until("the policy is in force", async || {
-        write(&release, "none", "plain", WRITES[0].2).await.is_err().then_some(())
+        write(&release, "none", "syncs/plain", WRITES[0].2).await.is_err().then_some(())
     })
     .await;
 
@@ -120,23 +157,27 @@ async fn each_act_on_a_sync_takes_its_verb() {
             }
         }
     }
+    removals_of_sets_take_the_verb(&release).await;
     // Nobody but the daemon writes the name of somebody else.
     let by = |name: &str| json!({"metadata": {"annotations": {"moorline.dev/hold-by": name}}}).to_string();
-    let refused = write(&release, "rollback", "plain", &by("ada")).await.expect_err("the name of another");
+    let refused =
+        write(&release, "rollback", "syncs/plain", &by("ada")).await.expect_err("the name of another");
     assert!(
         refused.contains("must be the name of the user who writes it: rollback cannot write ada"),
         "{refused}"
     );
-    write(&release, "rollback", "plain", &by("rollback")).await.expect("his own name");
+    write(&release, "rollback", "syncs/plain", &by("rollback")).await.expect("his own name");
     let other = r#"{"metadata": {"annotations": {"moorline.dev/hold-revision": "main@2"}}}"#;
-    let refused = write(&release, "rollback", "held", other).await.expect_err("another revision in her name");
+    let refused =
+        write(&release, "rollback", "syncs/held", other).await.expect_err("another revision in her name");
     assert!(
         refused.contains("must be the name of the user who writes it: rollback cannot write eve"),
         "{refused}"
     );
-    write(&release, &daemon, "plain", &by("ada")).await.expect("the daemon, for somebody");
+    write(&release, &daemon, "syncs/plain", &by("ada")).await.expect("the daemon, for somebody");
     release.helm(&["upgrade", "moorline", release.chart(), "--set", "admission.verbs=false"]).expect("off");
-    until("the policy is gone", async || write(&release, "none", "plain", WRITES[1].2).await.ok()).await;
+    until("the policy is gone", async || write(&release, "none", "syncs/plain", WRITES[1].2).await.ok())
+        .await;
     release.end().await;
 }
 

@@ -85,6 +85,14 @@ impl Permissions {
         self.merged()
     }
 
+    /// Adds these verbs on the Syncs of a namespace.
+    #[must_use]
+    pub fn with_syncs(mut self, namespace: &str, verbs: &[&str]) -> Self {
+        let rule = PolicyRule::for_resource("moorline.dev", "syncs", verbs);
+        self.namespaces.entry(namespace.into()).or_default().insert(rule);
+        self.merged()
+    }
+
     /// Adds permission to get one object of a namespace.
     #[must_use]
     pub fn with_get(mut self, namespace: &str, resource: &str, name: &str) -> Self {

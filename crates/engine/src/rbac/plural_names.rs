@@ -41,7 +41,10 @@ impl PluralNames {
     pub(super) fn plural_of(&self, group: &str, kind: &str) -> (Box<str>, bool) {
         match self.0.get(&GroupKind::new(group, kind)) {
             Some(plural) => (plural.clone(), true),
-            None => (plural(kind).into(), Scopes::builtin().get(group, kind).is_some()),
+            // The plurals of our own kinds follow the rule.
+            None => {
+                (plural(kind).into(), group == "moorline.dev" || Scopes::builtin().get(group, kind).is_some())
+            }
         }
     }
 }

@@ -1,0 +1,44 @@
+//! A field of a SyncSet that this version does not know.
+//!
+//! In: the spec as the API server gave it, and as it was read. Out: the path of the first field
+//! that was not read. A field of a later version may narrow a generator or a removal: without it,
+//! the answer is another one.
+
+use moorline_api::SyncSetSpec;
+use serde_json::Value;
+
+/// Returns the first field that was not read, outside of the template, which is checked as a Sync.
+pub(crate) fn find_unread_field(given: &Value, read: &SyncSetSpec) -> Option<String> {
+    let mut given = given.clone();
+    given.as_object_mut()?.remove("template");
+    unread_below("spec", &given, &serde_json::to_value(read).ok()?)
+}
+
+fn unread_below(path: &str, given: &Value, read: &Value) -> Option<String> {
+    match (given, read) {
+        (Value::Object(given), Value::Object(read)) => given.iter().find_map(|(name, value)| {
+            let path = format!("{path}.{name}");
+            match read.get(name) {
+                Some(read) => unread_below(&path, value, read),
+                None => (!is_nothing(value)).then_some(path),
+            }
+        }),
+        (Value::Array(given), Value::Array(read)) => {
+            let pairs = given.iter().zip(read).enumerate();
+            pairs
+                .into_iter()
+                .find_map(|(at, (given, read))| unread_below(&format!("{path}[{at}]"), given, read))
+        }
+        _ => None,
+    }
+}
+
+/// True for a value that a read spec may leave out.
+fn is_nothing(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(false) => true,
+        Value::Object(map) => map.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        _ => false,
+    }
+}
