@@ -49,7 +49,7 @@ pub(super) fn run(
 
 /// Reads a SyncSet.
 pub(super) async fn look_up_set(connection: &Connection, name: &SyncName) -> anyhow::Result<Value> {
-    let SyncName { namespace, name: set } = name;
+    let SyncName { namespace, name: set, .. } = name;
     let path = format!("/apis/moorline.dev/v1alpha1/namespaces/{namespace}/syncsets/{set}");
     found(connection.look_up(&path).await, &format!("the SyncSet {name}"))
 }
