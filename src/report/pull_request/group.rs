@@ -230,7 +230,7 @@ _Rendered without Secrets";
             let section = |at: usize| {
                 let sync = format!("shop/sync-{at}");
                 // Every second plan is short.
-                let plan = plan(if at % 2 == 0 { objects } else { 1 });
+                let plan = plan(if at.is_multiple_of(2) { objects } else { 1 });
                 PlanSection::planned((&sync, "main@1f0c", link), &plan, syncs)
             };
             let sections: Vec<PlanSection> = (0..syncs).map(section).collect();
@@ -246,7 +246,7 @@ _Rendered without Secrets";
                 })
                 .sum();
             let listed = text.matches("- `ConfigMap").count();
-            let all: usize = (0..shown).map(|at| if at % 2 == 0 { objects } else { 1 }).sum();
+            let all: usize = (0..shown).map(|at| if at.is_multiple_of(2) { objects } else { 1 }).sum();
             assert_eq!(listed + objects_of, all, "{syncs}");
             if !shows_all {
                 assert!(text.contains(&format!("And {} Syncs more", syncs - shown)), "{text}");
