@@ -209,14 +209,9 @@ fn a_wrong_command_line_is_a_usage_error() {
     check(&["render", ".", "--include", "a/***"], "error: invalid value 'a/***' for '--include <GLOB>': ");
 }
 
-/// A user who applies a ClusterRole must hold what it grants, so that the rights for it are worth as much.
+/// A SyncSet is written by the Sync, and writes Syncs itself, as another account.
 #[test]
-fn rbac_prints_what_a_folder_needs_and_marks_what_amounts_to_all() {
-    let web = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": {"replicas": 2}});
-    let role = json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "all"},
-        "rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}],
-    });
+fn rbac_prints_what_the_sets_of_a_folder_need() {
     let login = json!({"git": {"url": "https://host/a.git", "secretRef": {"name": "login"}, "folders": {"include": ["*"]}}});
     let set = json!({
         "apiVersion": "moorline.dev/v1alpha1", "kind": "SyncSet", "metadata": {"name": "apps"},
@@ -226,14 +221,37 @@ fn rbac_prints_what_a_folder_needs_and_marks_what_amounts_to_all() {
             "template": {"spec": {"source": {"git": {"url": "https://host/a.git"}}}},
         },
     });
-    let (web, role, set) = (web.to_string(), role.to_string(), set.to_string());
+    let folder = Folder::new("rbac-sets", &[("sets/set.json", set.to_string().as_bytes())]);
+    let outcome = folder.moorline(&["rbac", "sets", "--service-account", "deployer", "-n", "shop"]);
+    assert_eq!((outcome.code, outcome.words.as_str()), (0, ""));
+    let printed = yaml::read("rbac", outcome.data.as_bytes(), Dialect::Kubectl).unwrap();
+    let rules: Vec<&Value> = printed.iter().rev().take(4).rev().map(|it| &it.value["rules"]).collect();
+    let setter = json!([
+        {"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["login"], "verbs": ["get"]},
+        {"apiGroups": ["moorline.dev"], "resources": ["syncs"], "verbs": ["create", "delete", "get", "patch", "suspend"]},
+    ]);
+    let acts = json!([
+        {"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["login"], "verbs": ["get", "list", "watch"]},
+        {"apiGroups": [""], "resources": ["serviceaccounts"], "resourceNames": ["setter"], "verbs": ["impersonate"]},
+    ]);
+    assert_eq!((rules[0], rules[2]), (&setter, &acts));
+}
+
+/// A user who applies a ClusterRole must hold what it grants, so that the rights for it are worth as much.
+#[test]
+fn rbac_prints_what_a_folder_needs_and_marks_what_amounts_to_all() {
+    let web = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": {"replicas": 2}});
+    let role = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "all"},
+        "rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}],
+    });
+    let (web, role) = (web.to_string(), role.to_string());
     let folder = Folder::new(
         "rbac",
         &[
             ("app/web.json", web.as_bytes()),
             ("more/role.json", role.as_bytes()),
             ("more/web.json", web.as_bytes()),
-            ("sets/set.json", set.as_bytes()),
         ],
     );
     let rbac = |path: &str| {
@@ -283,19 +301,6 @@ fn rbac_prints_what_a_folder_needs_and_marks_what_amounts_to_all() {
     let added =
         rules.as_array().unwrap().iter().filter(|rule| !in_namespace.as_array().unwrap().contains(rule));
     assert_eq!(added.cloned().collect::<Value>(), read, "{rules}");
-    // A SyncSet is written by the Sync, and writes Syncs itself, as another account.
-    let printed = documents(&rbac("sets"));
-    let rules: Vec<&Value> = printed.iter().rev().take(4).rev().map(|document| &document["rules"]).collect();
-    let setter = json!([
-        {"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["login"], "verbs": ["get"]},
-        {"apiGroups": ["moorline.dev"], "resources": ["syncs"], "verbs": ["create", "delete", "get", "patch", "suspend"]},
-    ]);
-    let acts = json!([
-        {"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["login"], "verbs": ["get", "list", "watch"]},
-        {"apiGroups": [""], "resources": ["serviceaccounts"], "resourceNames": ["setter"], "verbs": ["impersonate"]},
-    ]);
-    assert_eq!((rules[0], rules[2]), (&setter, &acts));
-
     let marked = rbac("more");
     let printed = documents(&marked);
     let everything = json!({"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]});

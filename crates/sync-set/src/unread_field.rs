@@ -42,3 +42,32 @@ fn is_nothing(value: &Value) -> bool {
         _ => false,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_field_of_a_later_version_is_found_outside_of_the_template() {
+        for (field, more, expect) in [
+            ("prune", json!({"enabled": false, "budget": {}}), None),
+            ("suspend", json!(false), None),
+            ("template", json!({"spec": {"source": {"git": {"url": "https://h/a"}}, "later": 1}}), None),
+            ("rollout", json!({"stages": 2}), Some("spec.rollout")),
+            ("prune", json!({"budget": {"stages": 2}}), Some("spec.prune.budget.stages")),
+            (
+                "generators",
+                json!([{"list": {"elements": [{}], "where": "x"}}]),
+                Some("spec.generators[0].list.where"),
+            ),
+        ] {
+            let template = json!({"spec": {"source": {"git": {"url": "https://h/a"}}}});
+            let mut spec = json!({"generators": [], "name": "'a'", "template": template});
+            spec[field] = more;
+            let read: SyncSetSpec = serde_json::from_value(spec.clone()).unwrap();
+            assert_eq!(find_unread_field(&spec, &read).as_deref(), expect, "{spec}");
+        }
+    }
+}
