@@ -247,6 +247,9 @@ pub struct OverriddenRevision {
     pub by: String,
     /// The reason.
     pub reason: String,
+    /// The renderDigest of the plan.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
 }
 
 #[cfg(test)]

@@ -97,6 +97,7 @@ pub(super) fn record_of(order: &ReconcileRequest, revision: &Revision) -> HeldRe
         tag: revision.tag.map(|tag| tag.to_string()),
         source: source_id(&order.valid_spec).into(),
         spec: order.render_spec.to_string(),
+        digest: None,
         bytes: None,
     }
 }
