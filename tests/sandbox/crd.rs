@@ -272,7 +272,8 @@ fn held_by_window() -> api::HeldByWindow {
 }
 
 fn overridden() -> api::OverriddenRevision {
-    let overridden = json!({"revision": "main@1", "hash": "0d", "by": "ada", "reason": "CVE", "digest": "v1:0"});
+    let overridden =
+        json!({"revision": "main@1", "hash": "0d", "by": "ada", "reason": "CVE", "digest": "v1:0"});
     serde_json::from_value(overridden).expect("a revision")
 }
 

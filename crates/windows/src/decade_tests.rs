@@ -196,7 +196,11 @@ fn a_decade_in_twenty_zones_is_as_the_oracle_says() {
                 assert!(next > at && next % MINUTE == 0);
                 let is_joined = schedule == "0 * * * *";
                 if !is_joined {
-                    assert_ne!(window.activity(next, &mut MAX_JOINED.clone()).is_active, now.is_active, "{name} {schedule}");
+                    assert_ne!(
+                        window.activity(next, &mut MAX_JOINED.clone()).is_active,
+                        now.is_active,
+                        "{name} {schedule}"
+                    );
                 }
                 assert_eq!(check(next - 1), now.is_active);
                 check(next);

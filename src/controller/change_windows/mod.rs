@@ -61,7 +61,10 @@ enum ListState {
 impl WindowCenter {
     /// Creates a center without windows.
     pub(crate) fn new() -> Self {
-        Self { known: watch::Sender::new(KnownWindows::default()), calls: watch::Sender::new(CallLog::default()) }
+        Self {
+            known: watch::Sender::new(KnownWindows::default()),
+            calls: watch::Sender::new(CallLog::default()),
+        }
     }
 
     /// Returns the calls to a Sync from now on.
@@ -245,7 +248,8 @@ mod tests {
         let failed = said([ListState::Unknown(Some("forbidden".into())), ListState::Known]).unwrap();
         assert_eq!(failed, "held by change windows, which cannot be listed: forbidden");
         // No repair waits for a list that has failed already.
-        let is_answered = |state| KnownWindows { lists: [ListState::Known, state], windows: BTreeMap::new() }.is_answered();
+        let is_answered =
+            |state| KnownWindows { lists: [ListState::Known, state], windows: BTreeMap::new() }.is_answered();
         assert!(is_answered(ListState::Unknown(Some("forbidden".into()))) && is_answered(ListState::Known));
         assert!(!is_answered(ListState::Unknown(None)));
     }

@@ -109,8 +109,7 @@ mod tests {
             Called::Of(Arc::new(CompiledWindow::read(&object)))
         };
         let labels = BTreeMap::new();
-        let sync =
-            WindowSubject { namespace: "shop", name: "web", labels: &labels, namespace_labels: None };
+        let sync = WindowSubject { namespace: "shop", name: "web", labels: &labels, namespace_labels: None };
         let mut log = CallLog::default();
         log.add(window("other"));
         assert!(!log.calls_since(0, &sync), "another namespace");

@@ -255,7 +255,9 @@ mod tests {
         };
         let mut calls = Vec::new();
         let freeze = || json!({"effect": "Deny"});
-        for window in [read(freeze()), read(freeze()), read(json!({"effect": "Deny", "reason": "b"})), None, None] {
+        for window in
+            [read(freeze()), read(freeze()), read(json!({"effect": "Deny", "reason": "b"})), None, None]
+        {
             center.replace(key(), window);
             calls.push(center.calls.borrow().count());
         }

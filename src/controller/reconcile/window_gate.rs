@@ -144,7 +144,9 @@ fn judge_override(
     let (revision, hash, reason) = (request.revision.clone(), request.hash.clone(), given.reason.clone());
     let taken = OverriddenRevision { revision, hash, by, reason, digest };
     match is_spent(&taken, status) {
-        true => Err(format!("{OVERRIDE_ANNOTATION} was used before another revision was applied; it counts again with another reason")),
+        true => Err(format!(
+            "{OVERRIDE_ANNOTATION} was used before another revision was applied; it counts again with another reason"
+        )),
         false => Ok(taken),
     }
 }
@@ -197,13 +199,14 @@ mod tests {
     #[test]
     fn what_was_applied_is_no_news_and_everything_else_is() {
         use RevisionUse::{Held, Newest, WayBack};
-        let (old, new) = (set("old"), set("new"));
+        let (old, new, older) = (set("old"), set("new"), set("older"));
         let digest = old.digest().recorded_hash().map(|digest| digest.to_string());
         let held = json!({"revision": "main@2", "source": "source", "spec": "spec"});
         let revision =
             json!({"applied": "main@2", "healthy": "main@2", "held": held, "appliedDigest": digest});
         let entry = |revision: &str, digest: &Option<String>| json!({"revision": revision, "result": "Applied", "digest": digest, "time": "2026-11-27T12:00:00Z"});
-        let history = json!([entry("main@2", &digest), entry("main@1", &digest), entry("main@0", &None)]);
+        let past = older.digest().recorded_hash().map(|digest| digest.to_string());
+        let history = json!([entry("main@2", &digest), entry("main@1", &past), entry("main@0", &None)]);
         let status: SyncStatus =
             serde_json::from_value(json!({"revision": revision, "history": history})).unwrap();
         let mut with_digest = held.clone();
@@ -227,10 +230,10 @@ mod tests {
             ("repair of one that is applied in part", &partly, "main@2", &old, Held, true, true),
             ("its new values while another one is held", &partly, "main@2", &new, Held, true, false),
             ("other values of a roll-out that has begun", &partly, "main@2", &new, Newest, false, false),
-            ("a way back to what was applied", &status, "main@1", &old, WayBack, false, true),
+            ("a way back to what was applied", &status, "main@1", &older, WayBack, false, true),
             ("a way back with another spec", &status, "main@1", &new, WayBack, false, false),
-            ("a way back without a record", &status, "main@0", &old, WayBack, false, false),
-            ("a way back to an unknown one", &status, "main@3", &old, WayBack, false, true),
+            ("a way back without a record", &status, "main@0", &older, WayBack, false, false),
+            ("a way back to one that changes nothing", &status, "main@3", &old, WayBack, false, true),
             ("a way back to new objects", &status, "main@3", &new, WayBack, false, false),
             ("the applied one with another spec, held", &status, "main@2", &new, WayBack, false, false),
         ] {

@@ -120,7 +120,11 @@ pub(super) fn restore_held(worker: &mut Reconciler) {
 
 /// Returns the recorded revision, if source and spec are those that rendered it: no older spec is
 /// recorded, so that nothing could be repaired.
-fn to_hold(known: &HeldRevision, asked: (&str, &str), reference: &Reference) -> Result<Revision, &'static str> {
+fn to_hold(
+    known: &HeldRevision,
+    asked: (&str, &str),
+    reference: &Reference,
+) -> Result<Revision, &'static str> {
     match (&*known.source == asked.0, &*known.spec == asked.1) {
         (false, _) => Err("it comes from another source, so drift is not repaired"),
         (_, false) => Err("the spec has changed since, so drift is not repaired"),

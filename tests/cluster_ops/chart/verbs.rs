@@ -52,9 +52,12 @@ async fn create_syncs(release: &Release) {
         "moorline.dev/override": "5c7d", "moorline.dev/override-by": "5c7d ada",
         "moorline.dev/override-reason": "CVE",
     });
-    for (name, suspend, annotations) in
-        [("plain", false, json!({})), ("resting", true, json!({})), ("held", false, held), ("forced", false, forced)]
-    {
+    for (name, suspend, annotations) in [
+        ("plain", false, json!({})),
+        ("resting", true, json!({})),
+        ("held", false, held),
+        ("forced", false, forced),
+    ] {
         let sync = json!({
             "apiVersion": "moorline.dev/v1alpha1", "kind": "Sync",
             "metadata": {"name": name, "annotations": annotations},
