@@ -148,7 +148,7 @@ impl CompiledWindow {
         if self.namespace().is_some_and(|namespace| namespace != sync.namespace) {
             return Some(false);
         }
-        // What is not understood selects everything in its reach.
+        // A spec that is not understood selects everything in its reach.
         let Some(spec) = self.spec.as_ref().filter(|spec| empty_requirement(spec).is_none()) else {
             return Some(true);
         };

@@ -99,8 +99,8 @@ fn is_about(known: &OverriddenRevision, revision: &str, digest: &SetDigest) -> b
     known.revision == revision && recorded.is_some_and(|it| digest.matches(&it) == HashMatch::Same)
 }
 
-/// True if a revision is no news to the cluster: it was begun or applied as it renders now, or it is
-/// an earlier one that renders what was applied then. An unknown digest lets no new values in.
+/// True if a revision is no news to the cluster: it was begun or applied as it renders now, or it
+/// is an earlier one that renders what was applied then. An unknown digest lets no new values in.
 fn is_known(status: &SyncStatus, what: RenderedRevision<'_>, why: RevisionUse, has_new_values: bool) -> bool {
     let applied = applied_before(status);
     let matches = |digest: &Option<String>| {
