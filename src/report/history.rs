@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use super::{ErrorCause, ReadyVerdict, ReconcileInputs, RolledBackRevision, StatusInputs};
+use super::{ErrorCause, ReadyVerdict, ReconcileInputs, RolledBackRevision, StatusInputs, recorded};
 use crate::api::{ChangeCounts, HistoryEntry, MAX_HISTORY, Reason, SyncStatus, short_revision};
 
 /// Results of a revision that is applied. They replace each other in one entry.
@@ -60,13 +60,18 @@ fn note_applied(
         false => Reason::Applied.to_string(),
     };
     match status.history.first_mut().filter(is_told) {
-        Some(entry) if is_at_rest => entry.result = result,
-        Some(_) => {}
+        Some(entry) => {
+            entry.digest = recorded(pass);
+            if is_at_rest {
+                entry.result = result;
+            }
+        }
         // While a newer commit is refused, the older one that is held has its entry further down.
         None if facts.error.is_some() && !is_new => {}
         None => {
             let entry = new_entry(status, &pass.revision, facts);
-            push(status, HistoryEntry { result, duration: pass.duration.map(duration), ..entry });
+            let (duration, digest) = (pass.duration.map(duration), recorded(pass));
+            push(status, HistoryEntry { result, duration, digest, ..entry });
         }
     }
 }
@@ -130,6 +135,7 @@ fn new_entry(status: &SyncStatus, revision: &str, facts: &StatusInputs<'_>) -> H
         result: String::new(),
         message: String::new(),
         changes: ChangeCounts::default(),
+        digest: None,
     }
 }
 

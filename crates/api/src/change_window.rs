@@ -136,8 +136,10 @@ pub struct WindowSelector {
 }
 
 /// A requirement on a label.
-#[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, PartialEq, Eq)]
+#[derive(KubeSchema, Serialize, Deserialize, Debug, Clone, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("!(self.operator in ['In', 'NotIn']) || (has(self.values) && size(self.values) > 0)")
+    .message("write the values of In or NotIn: without any, the window would select nothing, or everything"))]
 pub struct WindowRequirement {
     /// The label.
     pub key: String,
@@ -247,6 +249,9 @@ pub struct OverriddenRevision {
     pub by: String,
     /// The reason.
     pub reason: String,
+    /// The renderDigest of the plan.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
 }
 
 #[cfg(test)]

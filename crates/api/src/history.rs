@@ -55,6 +55,9 @@ pub struct HistoryEntry {
     /// The numbers of objects that were changed for this revision. Repairs are added with the next status that is written.
     #[serde(default, skip_serializing_if = "ChangeCounts::is_empty")]
     pub changes: ChangeCounts,
+    /// The renderDigest of the objects that were applied.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
 }
 
 /// The numbers of objects that were changed.

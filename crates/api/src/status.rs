@@ -185,6 +185,9 @@ pub struct HeldRevision {
     pub source: String,
     /// A hash of the fields of the spec that decide what is rendered.
     pub spec: String,
+    /// The renderDigest of its objects.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
     /// The bytes of memory that its objects take. A daemon that starts reserves them before it renders anything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,

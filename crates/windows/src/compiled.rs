@@ -11,12 +11,15 @@ use serde_json::Value;
 
 use super::WindowSubject;
 use super::cron::Cron;
-use super::schedule::{Activity, Schedule};
-use moorline_api::{ChangeWindowSpec, WindowEffect};
+use super::schedule::{Activity, MAX_JOINED, Schedule};
+use moorline_api::{ChangeWindowSpec, LabelOperator, WindowEffect, WindowRequirement};
 use moorline_core::duration;
 
 /// Shortest and longest window.
 const LENGTHS: [Duration; 2] = [Duration::from_secs(60), Duration::from_secs(366 * 24 * 3600)];
+
+/// Windows that are joined for the next look at a window.
+const LOOK_STEPS: usize = 60;
 
 /// The zone of a window that names none.
 const DEFAULT_ZONE: &str = "UTC";
@@ -24,6 +27,10 @@ const DEFAULT_ZONE: &str = "UTC";
 /// Fields of the spec.
 const FIELDS: [&str; 7] =
     ["effect", "schedule", "duration", "timeZone", "namespaceSelector", "syncSelector", "reason"];
+
+/// Fields of a selector, and of a requirement in it.
+const SELECTOR_FIELDS: [&str; 3] = ["names", "matchLabels", "matchExpressions"];
+const REQUIREMENT_FIELDS: [&str; 3] = ["key", "operator", "values"];
 
 /// The most characters of the reason of a window that are shown.
 const MAX_REASON: usize = 256;
@@ -57,6 +64,10 @@ impl CompiledWindow {
         if let Some(field) =
             fields.and_then(|fields| fields.keys().find(|key| !FIELDS.contains(&key.as_str())))
         {
+            return Self::unreadable(namespace, name, &format!("the field {field:?} is not known"));
+        }
+        let mut selectors = ["namespaceSelector", "syncSelector"].iter().filter_map(|key| fields?.get(*key));
+        if let Some(field) = selectors.find_map(unknown_field) {
             return Self::unreadable(namespace, name, &format!("the field {field:?} is not known"));
         }
         match serde_json::from_value(object.get("spec").cloned().unwrap_or_default()) {
@@ -137,7 +148,10 @@ impl CompiledWindow {
         if self.namespace().is_some_and(|namespace| namespace != sync.namespace) {
             return Some(false);
         }
-        let Some(spec) = &self.spec else { return Some(true) };
+        // A spec that is not understood selects everything in its reach.
+        let Some(spec) = self.spec.as_ref().filter(|spec| empty_requirement(spec).is_none()) else {
+            return Some(true);
+        };
         let chosen = spec.sync_selector.as_ref();
         if chosen.is_some_and(|chosen| chosen.selects(sync.name, Some(sync.labels)) != Some(true)) {
             return Some(false);
@@ -147,22 +161,61 @@ impl CompiledWindow {
     }
 
     /// Returns the state at a time, in seconds since 1970.
-    pub(super) fn activity(&self, now: i64) -> Activity {
+    pub(super) fn activity(&self, now: i64, steps: &mut usize) -> Activity {
         match &self.timing {
-            Timing::Scheduled(schedule) => schedule.activity(now),
+            Timing::Scheduled(schedule) => schedule.activity(now, steps),
             Timing::Always => Activity { is_active: true, until: None },
             Timing::Unreadable(_) => Activity { is_active: false, until: None },
         }
     }
 
+    /// Returns a time at which the state may change next: the true edge, or one before it.
+    pub fn next_look(&self, now: Timestamp) -> Option<Timestamp> {
+        let mut steps = LOOK_STEPS;
+        Timestamp::from_second(self.activity(now.as_second(), &mut steps).until?).ok()
+    }
+
+    /// True if the window may select a Sync.
+    pub fn may_select(&self, sync: &WindowSubject<'_>) -> bool {
+        self.selects(sync) != Some(false)
+    }
+
+    /// True if two windows of one name are the same.
+    pub fn is_same(&self, other: &Self) -> bool {
+        (&self.spec, self.problem()) == (&other.spec, other.problem())
+    }
+
     /// Returns whether the window is on now, and the time at which that changes next.
     pub fn state(&self, now: Timestamp) -> (bool, Option<Timestamp>) {
-        let Activity { is_active, until } = self.activity(now.as_second());
+        let Activity { is_active, until } = self.activity(now.as_second(), &mut MAX_JOINED.clone());
         (is_active, until.and_then(|until| Timestamp::from_second(until).ok()))
     }
 }
 
+/// Returns a field of a selector that this version does not know.
+fn unknown_field(selector: &Value) -> Option<String> {
+    let find = |object: &Value, known: &[&str]| {
+        let mut keys = object.as_object()?.keys();
+        keys.find(|key| !known.contains(&key.as_str())).cloned()
+    };
+    let requirements = selector.get("matchExpressions").and_then(Value::as_array);
+    let mut nested = requirements.into_iter().flatten();
+    find(selector, &SELECTOR_FIELDS)
+        .or_else(|| nested.find_map(|requirement| find(requirement, &REQUIREMENT_FIELDS)))
+}
+
+/// Returns the requirement on a label that fits nothing, or everything, by mistake.
+fn empty_requirement(spec: &ChangeWindowSpec) -> Option<&str> {
+    let selectors = spec.namespace_selector.iter().chain(&spec.sync_selector);
+    let mut all = selectors.flat_map(|selector| &selector.match_expressions);
+    let takes = |it: &WindowRequirement| matches!(it.operator, LabelOperator::In | LabelOperator::NotIn);
+    all.find(|it| takes(it) && it.values.is_empty()).map(|it| &*it.key)
+}
+
 fn timing(spec: &ChangeWindowSpec) -> Result<Timing, String> {
+    if let Some(key) = empty_requirement(spec) {
+        return Err(format!("the requirement on the label {key:?} has no values"));
+    }
     let (text, length) = match (&spec.schedule, &spec.duration, spec.effect) {
         (Some(text), Some(length), _) => (text, length),
         (None, None, WindowEffect::Deny) => return Ok(Timing::Always),

@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use super::compiled::{CompiledWindow, find_zone};
+use super::schedule::MAX_JOINED;
 use moorline_api::{ChangeWindowSpec, WindowEffect};
 
 /// Zones with all kinds of clock changes: none, half an hour, at midnight, in the south, at sea.
@@ -170,7 +171,7 @@ fn a_decade_in_twenty_zones_is_as_the_oracle_says() {
             let window = CompiledWindow::compile(None, "w", spec);
             let oracle = Oracle::new(schedule, length, zone.clone());
             let check = |at: i64| {
-                let is_active = window.activity(at).is_active;
+                let is_active = window.activity(at, &mut MAX_JOINED.clone()).is_active;
                 assert_eq!(
                     is_active,
                     oracle.is_active(at),
@@ -190,12 +191,16 @@ fn a_decade_in_twenty_zones_is_as_the_oracle_says() {
             // From a random time through some edges: the state changes there and nowhere before.
             let mut at = FROM + random(YEARS * YEAR);
             for _ in 0..3 {
-                let now = window.activity(at);
+                let now = window.activity(at, &mut MAX_JOINED.clone());
                 let Some(next) = now.until else { break };
                 assert!(next > at && next % MINUTE == 0);
                 let is_joined = schedule == "0 * * * *";
                 if !is_joined {
-                    assert_ne!(window.activity(next).is_active, now.is_active, "{name} {schedule}");
+                    assert_ne!(
+                        window.activity(next, &mut MAX_JOINED.clone()).is_active,
+                        now.is_active,
+                        "{name} {schedule}"
+                    );
                 }
                 assert_eq!(check(next - 1), now.is_active);
                 check(next);
@@ -228,8 +233,8 @@ fn count_starts(zone: &TimeZone, name: &str) -> usize {
     let first = zone.to_timestamp("2026-01-01T00:00".parse().unwrap()).unwrap().as_second();
     let end = zone.to_timestamp("2036-01-01T00:00".parse().unwrap()).unwrap().as_second();
     let (mut at, mut count) = (first, 0);
-    while let Some(next) = window.activity(at).until.filter(|next| *next < end) {
-        count += usize::from(window.activity(next).is_active);
+    while let Some(next) = window.activity(at, &mut MAX_JOINED.clone()).until.filter(|next| *next < end) {
+        count += usize::from(window.activity(next, &mut MAX_JOINED.clone()).is_active);
         at = next;
     }
     count

@@ -27,6 +27,9 @@ use schedule::Activity;
 /// Edges that the search for the next opening looks at.
 const MAX_EDGES: usize = 400;
 
+/// Steps of that search: windows that are joined, and states that are computed again.
+const MAX_STEPS: usize = 4000;
+
 /// A Sync, as windows select it.
 #[derive(Debug, Clone, Copy)]
 pub struct WindowSubject<'a> {
@@ -95,8 +98,10 @@ pub fn state_at<'a>(
         let why = ", which may select this namespace: its labels cannot be read".to_owned();
         return WindowState::Closed(ClosedWindow { by: window.title(), until: None, why });
     }
-    let mut at = now.as_second();
-    let Err(by) = judge(&chosen, at) else { return WindowState::Open };
+    let (mut at, mut steps) = (now.as_second(), MAX_STEPS);
+    let timed = |window| TimedWindow { window, activity: window.activity(at, &mut steps) };
+    let mut timed: Vec<TimedWindow<'_>> = chosen.into_iter().map(timed).collect();
+    let Err(by) = judge(&timed) else { return WindowState::Open };
     let closed = |until: Option<i64>| {
         let until = until.and_then(|until| Timestamp::from_second(until).ok());
         let until = until.map(|until| by.display_time(until));
@@ -107,11 +112,18 @@ pub fn state_at<'a>(
         WindowState::Closed(ClosedWindow { by: by.title(), until, why })
     };
     for _ in 0..MAX_EDGES {
-        let edges = chosen.iter().filter_map(|window| window.activity(at).until);
-        let Some(next) = edges.min() else { break };
+        let Some(next) = timed.iter().filter_map(|it| it.activity.until).min() else { break };
         at = next;
-        if judge(&chosen, at).is_ok() {
+        // The others stay as they are until their own edges.
+        for it in timed.iter_mut().filter(|it| it.activity.until.is_some_and(|until| until <= at)) {
+            steps = steps.saturating_sub(1);
+            it.activity = it.window.activity(at, &mut steps);
+        }
+        if judge(&timed).is_ok() {
             return closed(Some(at));
+        }
+        if steps == 0 {
+            break;
         }
     }
     closed(None)
@@ -122,23 +134,32 @@ pub fn next_edge<'a>(
     windows: impl IntoIterator<Item = &'a CompiledWindow>,
     now: Timestamp,
 ) -> Option<Timestamp> {
-    windows.into_iter().filter_map(|window| window.state(now).1).min()
+    windows.into_iter().filter_map(|window| window.next_look(now)).min()
 }
 
-/// Returns the window that closes at this time; `Ok` if none does.
-fn judge<'a>(chosen: &[&'a CompiledWindow], at: i64) -> Result<(), &'a CompiledWindow> {
-    if let Some(unreadable) = chosen.iter().find(|window| window.problem().is_some()) {
-        return Err(unreadable);
+/// A window with its state at one time.
+struct TimedWindow<'a> {
+    window: &'a CompiledWindow,
+    activity: Activity,
+}
+
+/// Returns the window that closes; `Ok` if none does.
+fn judge<'a>(chosen: &[TimedWindow<'a>]) -> Result<(), &'a CompiledWindow> {
+    if let Some(unreadable) = chosen.iter().find(|it| it.window.problem().is_some()) {
+        return Err(unreadable.window);
     }
-    let of = |effect: WindowEffect| chosen.iter().filter(move |window| window.effect() == effect);
-    if let Some(denying) = of(WindowEffect::Deny).find(|window| window.activity(at).is_active) {
-        return Err(denying);
+    let of = |effect: WindowEffect| chosen.iter().filter(move |it| it.window.effect() == effect);
+    if let Some(denying) = of(WindowEffect::Deny).find(|it| it.activity.is_active) {
+        return Err(denying.window);
     }
     for is_namespaced in [false, true] {
         let mut nearest: Option<(i64, &CompiledWindow)> = None;
         let mut is_open = false;
-        for window in of(WindowEffect::Allow).filter(|it| it.namespace().is_some() == is_namespaced) {
-            let Activity { is_active, until } = window.activity(at);
+        let mut allowing = of(WindowEffect::Allow);
+        while let Some(TimedWindow { window, activity }) =
+            allowing.find(|it| it.window.namespace().is_some() == is_namespaced)
+        {
+            let Activity { is_active, until } = *activity;
             is_open |= is_active;
             let until = until.unwrap_or(i64::MAX);
             if nearest.is_none_or(|(known, _)| until < known) {
@@ -292,6 +313,19 @@ mod tests {
         assert_eq!(problem(known), None);
         for (spec, part) in [
             (json!({"effect": "Deny", "except": "a"}), "\"except\" is not known"),
+            (json!({"effect": "Deny", "syncSelector": {"kinds": []}}), "\"kinds\" is not known"),
+            (
+                json!({"effect": "Deny", "syncSelector": {"matchExpressions": [
+                    {"key": "a", "operator": "Exists", "prefix": "b"},
+                ]}}),
+                "\"prefix\" is not known",
+            ),
+            (
+                json!({"effect": "Deny", "syncSelector": {"matchExpressions": [
+                    {"key": "a", "operator": "In"},
+                ]}}),
+                "label \"a\" has no values",
+            ),
             (json!({"effect": "Never"}), "unknown variant"),
             (json!({}), "missing field"),
             (json!({"effect": "Allow"}), "needs schedule and duration"),
@@ -303,6 +337,31 @@ mod tests {
             let said = problem(spec.clone()).unwrap_or_default();
             assert!(said.contains(part), "{spec}: {said}");
         }
+    }
+
+    #[test]
+    fn the_search_for_an_opening_has_a_bound() {
+        let begun = std::time::Instant::now();
+        let minutely = || rule(deny("* * * * *", "1m"));
+        let windows: Vec<CompiledWindow> = (0..50).map(|_| minutely()).collect();
+        for _ in 0..10 {
+            assert_eq!(state(&windows, "2026-11-27T22:00Z"), "held by ChangeWindow rule: lunch");
+        }
+        // Generous: without the bound it takes minutes.
+        assert!(begun.elapsed() < std::time::Duration::from_secs(20), "{:?}", begun.elapsed());
+        let look = minutely().next_look("2026-11-27T22:00Z".parse().unwrap()).unwrap();
+        assert_eq!(look.to_string(), "2026-11-27T23:01:00Z", "not the end, which is never");
+    }
+
+    #[test]
+    fn a_requirement_without_values_closes_instead_of_selecting_nothing() {
+        let empty = json!({"matchExpressions": [{"key": "tier", "operator": "In"}]});
+        check(vec![(
+            "In without values",
+            vec![rule(freeze("syncSelector", empty))],
+            "27T22:00",
+            "held by ChangeWindow rule, which cannot be read: the requirement on the label \"tier\" has no values",
+        )]);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use jiff::tz::{Offset, TimeZone};
 use super::cron::Cron;
 
 /// Windows that are joined to one, because each begins before the last one ends.
-const MAX_JOINED: usize = 1000;
+pub(super) const MAX_JOINED: usize = 1000;
 
 /// Changes of the clock that one search crosses: more than two a year until the next leap day.
 const MAX_CHANGES: usize = 64;
@@ -43,14 +43,19 @@ struct ClockChange {
 }
 
 impl Schedule {
-    /// Returns the state at a time.
-    pub(super) fn activity(&self, now: i64) -> Activity {
+    /// Returns the state at a time. Each window that is joined takes one of the steps; without any
+    /// left, the end is that of the last one that was joined.
+    pub(super) fn activity(&self, now: i64, steps: &mut usize) -> Activity {
         let Some(start) = self.last_start(now) else {
             return Activity { is_active: false, until: self.next_start(now) };
         };
         let mut end = start + self.length;
         let mut last = start;
         for _ in 0..MAX_JOINED {
+            if *steps == 0 {
+                break;
+            }
+            *steps -= 1;
             // A window that begins at the very end leaves no gap.
             match self.last_start(end).filter(|next| *next > last) {
                 Some(next) => (last, end) = (next, next + self.length),

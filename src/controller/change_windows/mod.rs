@@ -5,6 +5,7 @@
 //! decisions are in `moorline-windows`. Windows that are not known are closed; without the kinds
 //! there are none.
 
+mod window_calls;
 mod window_watch;
 
 use std::collections::BTreeMap;
@@ -19,8 +20,9 @@ use crate::api::SyncName;
 use crate::cluster::Cluster;
 use crate::object::ObjectId;
 use crate::windows::{
-    ClosedWindow, CompiledWindow, WindowState, WindowSubject, needs_namespace_labels, next_edge, state_at,
+    ClosedWindow, CompiledWindow, WindowState, WindowSubject, needs_namespace_labels, state_at,
 };
+use window_calls::{CallLog, Called, WindowCalls};
 use window_watch::keep_windows;
 
 /// Longest time for which a new revision waits for the first list.
@@ -31,8 +33,8 @@ const CLOCK_LOOK: Duration = Duration::from_secs(30);
 /// The change windows of a cluster.
 pub(crate) struct WindowCenter {
     known: watch::Sender<KnownWindows>,
-    /// Counts the edges and changes at which held Syncs ask again.
-    calls: watch::Sender<u64>,
+    /// The edges and changes at which held Syncs ask again.
+    calls: watch::Sender<CallLog>,
 }
 
 /// The windows, by kind, namespace and name.
@@ -59,17 +61,25 @@ enum ListState {
 impl WindowCenter {
     /// Creates a center without windows.
     pub(crate) fn new() -> Self {
-        Self { known: watch::Sender::new(KnownWindows::default()), calls: watch::Sender::new(0) }
+        Self {
+            known: watch::Sender::new(KnownWindows::default()),
+            calls: watch::Sender::new(CallLog::default()),
+        }
     }
 
-    /// Returns a receiver that is notified when held Syncs have to ask again.
-    pub(crate) fn subscribe(&self) -> watch::Receiver<u64> {
-        self.calls.subscribe()
+    /// Returns the calls to a Sync from now on.
+    pub(crate) fn subscribe(&self) -> WindowCalls {
+        WindowCalls::new(self.calls.subscribe())
+    }
+
+    /// Lets a Sync ask again, if it is held.
+    pub(crate) fn call_sync(&self, sync: &SyncName) {
+        self.call(Called::One(sync.clone()));
     }
 
     /// Lets held Syncs ask again.
-    pub(crate) fn call(&self) {
-        self.calls.send_modify(|calls| *calls += 1);
+    fn call(&self, called: Called) {
+        self.calls.send_modify(|calls| calls.add(called));
     }
 
     /// Returns the state of the windows for a Sync. The labels of its namespace are read if the
@@ -81,7 +91,7 @@ impl WindowCenter {
         labels: &BTreeMap<String, String>,
     ) -> WindowState {
         let mut known = self.known.subscribe();
-        let _ = tokio::time::timeout(KNOWN_WITHIN, known.wait_for(KnownWindows::is_complete)).await;
+        let _ = tokio::time::timeout(KNOWN_WITHIN, known.wait_for(KnownWindows::is_answered)).await;
         let (windows, unknown) = {
             let known = self.known.borrow();
             (known.windows.values().cloned().collect::<Vec<_>>(), known.unknown())
@@ -105,6 +115,11 @@ impl WindowCenter {
 }
 
 impl KnownWindows {
+    /// True if nothing is to be waited for: a list that has failed may fail for long.
+    fn is_answered(&self) -> bool {
+        !self.lists.contains(&ListState::Unknown(None))
+    }
+
     fn is_complete(&self) -> bool {
         self.lists.iter().all(|list| *list == ListState::Known)
     }
@@ -148,14 +163,17 @@ pub(crate) async fn run_beside<T>(context: Arc<Context>, serving: impl Future<Ou
     }
 }
 
-/// Calls the held Syncs at each edge of a window, and after each change of the windows.
+/// Calls the Syncs of each window at its edges.
 async fn call_at_edges(center: &WindowCenter, wall_clock: impl Fn() -> Timestamp) {
     let mut known = center.known.subscribe();
     loop {
-        let edge = {
+        let now = wall_clock();
+        let next: Vec<_> = {
             let known = known.borrow_and_update();
-            next_edge(known.windows.values().map(|window| &**window), wall_clock())
+            let edge = |window: &Arc<CompiledWindow>| Some((window.next_look(now)?, window.clone()));
+            known.windows.values().filter_map(edge).collect()
         };
+        let edge = next.iter().map(|(edge, _)| *edge).min();
         let left = edge.map(|edge| Duration::try_from(edge.duration_since(wall_clock())).unwrap_or_default());
         let sleep = async {
             match left {
@@ -165,15 +183,15 @@ async fn call_at_edges(center: &WindowCenter, wall_clock: impl Fn() -> Timestamp
         };
         tokio::select! {
             changed = known.changed() => match changed {
-                Ok(()) if known.borrow().is_complete() => center.call(),
                 Ok(()) => {}
                 Err(_) => return,
             },
-            () = sleep => {
-                if edge.is_some_and(|edge| edge <= wall_clock()) {
-                    center.call();
-                }
-            }
+            () = sleep => {}
+        }
+        // A change may come at the very edge.
+        let now = wall_clock();
+        for (_, window) in next.into_iter().filter(|(edge, _)| *edge <= now) {
+            center.call(Called::Of(window));
         }
     }
 }
@@ -201,10 +219,11 @@ mod tests {
             known.windows.insert(("".into(), "nightly".into()), Arc::new(window));
         });
         let mut calls = center.subscribe();
+        let sync = SyncName { namespace: "shop".into(), name: "web".into() };
         let times = async {
             let mut times = Vec::new();
             while times.len() < 3 {
-                calls.changed().await.unwrap();
+                calls.called(&sync, BTreeMap::new).await;
                 times.push(clock().to_string());
             }
             times
@@ -228,5 +247,10 @@ mod tests {
         assert_eq!(not_yet, "held by change windows, which are not known yet");
         let failed = said([ListState::Unknown(Some("forbidden".into())), ListState::Known]).unwrap();
         assert_eq!(failed, "held by change windows, which cannot be listed: forbidden");
+        // No repair waits for a list that has failed already.
+        let is_answered =
+            |state| KnownWindows { lists: [ListState::Known, state], windows: BTreeMap::new() }.is_answered();
+        assert!(is_answered(ListState::Unknown(Some("forbidden".into()))) && is_answered(ListState::Known));
+        assert!(!is_answered(ListState::Unknown(None)));
     }
 }

@@ -100,6 +100,8 @@ pub(crate) struct ReconcileContext<'a> {
     pub(crate) record: HeldRevision,
     /// Memory that its objects take, once known.
     pub(crate) bytes: OnceLock<u64>,
+    /// Recorded digest of its objects, once known.
+    pub(crate) digest: OnceLock<String>,
     /// The approval that a person gave.
     pub(crate) approved: Option<String>,
     /// The person who gave it, where that is recorded.
@@ -127,6 +129,8 @@ pub(crate) struct ReconcileContext<'a> {
     pub(crate) newest: &'a Revision,
     /// A person holds the Sync at a revision: it does not follow the newest one.
     pub(crate) is_chosen: bool,
+    /// The held revision is rendered with values that are newer than it.
+    pub(crate) has_new_values: bool,
     /// A revision is applied only after a person has approved it.
     pub(crate) asks_first: bool,
     pub(crate) stop: &'a CancelFlag,

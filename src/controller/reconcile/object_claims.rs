@@ -95,8 +95,9 @@ pub(super) async fn names_revision(
 }
 
 /// Returns the revision as the status names it.
-fn revision_record(inputs: &ReconcileContext<'_>) -> HeldRevision {
-    HeldRevision { bytes: inputs.bytes.get().copied(), ..inputs.record.clone() }
+pub(super) fn revision_record(inputs: &ReconcileContext<'_>) -> HeldRevision {
+    let (bytes, digest) = (inputs.bytes.get().copied(), inputs.digest.get().cloned());
+    HeldRevision { bytes, digest, ..inputs.record.clone() }
 }
 
 pub(super) async fn record_revision(inputs: &ReconcileContext<'_>) -> Result<(), ReconcileError> {

@@ -63,6 +63,10 @@ async fn observe_cluster(
     let mut prepared = prepare_revision(inputs, memory).await?;
     let need = needed_watches(&prepared, memory);
     check_approval(inputs, memory, &prepared, &need).await?;
+    // Scaled objects do not count: an approval and a window see the objects of Git.
+    if let Some(digest) = prepared.digest.recorded_hash() {
+        let _ = inputs.digest.set(digest.to_string());
+    }
     check_windows(inputs, memory, &prepared, &need, report).await?;
     follow_definitions(inputs, &need, prepared.looks_at_kinds());
     // Without a status, the earlier inventory is found by listing, if that is permitted.

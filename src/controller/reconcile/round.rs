@@ -177,7 +177,7 @@ fn cause(inputs: &ReconcileContext<'_>, prepared: &PreparedRevision, policy: &Po
     let is_newest = approval.is_some() && approval == inputs.approved;
     let approver = inputs.approver.filter(|_| is_newest).map(str::to_owned);
     let person = inputs.holder.filter(|_| reason == Reason::Rollback).map(str::to_owned);
-    let forced = override_of_revision(inputs).filter(|_| reason == Reason::Commit);
+    let forced = override_of_revision(inputs, prepared).filter(|_| reason == Reason::Commit);
     let (window_override, overrider) = forced.map(|forced| (forced.reason, forced.by)).unzip();
     Entry { approval, approver, person: person.or(overrider), window_override, ..cause }
 }

@@ -9,19 +9,20 @@
 
 use std::sync::Arc;
 
+use super::object_claims::revision_record;
 use super::prepare::PreparedRevision;
 use super::refused_commit::{forget_refusal, hold_for_window};
 use super::revision_gate::{ask, keyless, rendered, usage};
 use super::{Aim, ReconcileContext, ReconcileResult};
 use crate::api::{
-    HeldByWindow, OVERRIDE_ANNOTATION, OverriddenRevision, Reason, SpecHash, SyncStatus, WindowOverride,
+    HeldByWindow, OVERRIDE_ANNOTATION, OverriddenRevision, SpecHash, SyncStatus, WindowOverride,
 };
 use crate::cluster::WatchRequirements;
 use crate::controller::memory::SyncMemory;
 use crate::controller::reconcile::inventory_scope::unwritten;
 use crate::controller::status::approvals::applied_before;
 use crate::controller::status::overrides::{labels, last_override, record_override};
-use crate::desired::HashMatch;
+use crate::desired::{HashMatch, SetDigest};
 use crate::plan::{RenderedRevision, RevisionRequest};
 use crate::report::{ErrorCause, ReconcileError, RevisionUse, covering_approval};
 use crate::windows::{ClosedWindow, WindowState};
@@ -41,7 +42,7 @@ pub(super) async fn check_windows(
     let Some(recorder) = inputs.resource_recorder else { return Ok(()) };
     let revision = inputs.revision.to_string();
     let rendered = rendered(inputs, &revision, prepared);
-    let is_free = is_known(&recorder.status(), rendered, usage(inputs), inputs.is_chosen);
+    let is_free = is_known(&recorder.status(), rendered, usage(inputs), inputs.has_new_values);
     let state = match is_free {
         true => WindowState::Open,
         false => {
@@ -63,9 +64,11 @@ pub(super) async fn check_windows(
     let blind = inputs.cluster.ensure_watches(inputs.owner, need, inputs.valid_spec.timeout).await;
     let Some(request) = ask(inputs, rendered, prepared) else { return Err(keyless()) };
     let given = inputs.window_override;
-    match given.map(|given| judge_override(given, &request)) {
+    let digest = prepared.digest.recorded_hash().map(|digest| digest.to_string());
+    match given.map(|given| judge_override(given, &request, digest, &recorder.status())) {
         Some(Ok(taken)) if blind.is_empty() => {
-            if !record_override(recorder, taken.clone(), inputs.valid_spec.timeout).await {
+            let both = (taken.clone(), revision_record(inputs));
+            if !record_override(recorder, both, inputs.valid_spec.timeout).await {
                 return Err(unwritten());
             }
             report.overridden = Some(taken);
@@ -81,50 +84,54 @@ pub(super) async fn check_windows(
     }
 }
 
-/// Returns the override that a person gave for the revision of a reconcile.
-pub(super) fn override_of_revision(inputs: &ReconcileContext<'_>) -> Option<OverriddenRevision> {
+/// Returns the override that a person gave for the revision of a reconcile as it renders now.
+pub(super) fn override_of_revision(
+    inputs: &ReconcileContext<'_>,
+    prepared: &PreparedRevision,
+) -> Option<OverriddenRevision> {
     let known = last_override(inputs.resource_recorder?)?;
-    (known.revision == inputs.revision.to_string()).then_some(known)
+    is_about(&known, &inputs.revision.to_string(), &prepared.digest).then_some(known)
 }
 
-/// True if a revision is no news to the cluster: it was applied as it renders now, or it is an
-/// earlier one to which a person or a rollback goes back.
-fn is_known(status: &SyncStatus, what: RenderedRevision<'_>, why: RevisionUse, is_chosen: bool) -> bool {
+/// True if an override is about these objects of a revision.
+fn is_about(known: &OverriddenRevision, revision: &str, digest: &SetDigest) -> bool {
+    let recorded = known.digest.as_deref().and_then(SpecHash::parse);
+    known.revision == revision && recorded.is_some_and(|it| digest.matches(&it) == HashMatch::Same)
+}
+
+/// True if a revision is no news to the cluster: it was begun or applied as it renders now, or it
+/// is an earlier one that renders what was applied then. An unknown digest lets no new values in.
+fn is_known(status: &SyncStatus, what: RenderedRevision<'_>, why: RevisionUse, has_new_values: bool) -> bool {
     let applied = applied_before(status);
-    let is_other = |digest: &Option<String>| {
-        let recorded = digest.as_deref().and_then(SpecHash::parse);
-        recorded.is_some_and(|recorded| what.digest.matches(&recorded) == HashMatch::Other)
+    let matches = |digest: &Option<String>| {
+        let recorded = digest.as_deref().and_then(SpecHash::parse)?;
+        Some(what.digest.matches(&recorded))
     };
-    let same = applied.iter().find(|known| known.revision == what.revision);
-    let is_as_applied = same.is_none_or(|known| !is_other(&known.digest));
     match why {
         RevisionUse::Newest => covering_approval(&applied, what, why).is_some(),
-        RevisionUse::Held => is_as_applied,
-        RevisionUse::WayBack if !is_chosen => true,
-        RevisionUse::WayBack => match same {
-            Some(_) => is_as_applied,
-            None => status.history.iter().any(|it| it.revision == what.revision && was_applied(&it.result)),
-        },
+        RevisionUse::Held => {
+            let same = applied.iter().find(|known| known.revision == what.revision);
+            match same.and_then(|known| matches(&known.digest)) {
+                Some(HashMatch::Same) => true,
+                Some(HashMatch::Other) => false,
+                Some(HashMatch::KeyLost) | None => !has_new_values,
+            }
+        }
+        RevisionUse::WayBack => {
+            let entries = status.history.iter().filter(|entry| entry.revision == what.revision);
+            let is_entry = entries.into_iter().any(|entry| matches(&entry.digest) == Some(HashMatch::Same));
+            is_entry || covering_approval(applied.get(..1).unwrap_or_default(), what, why).is_some()
+        }
     }
 }
 
-/// True if an entry of the history is about a revision whose objects were applied.
-fn was_applied(result: &str) -> bool {
-    let result = Reason::parse(result);
-    matches!(
-        result,
-        Some(
-            Reason::Applied
-                | Reason::Degraded
-                | Reason::HealthUnknown
-                | Reason::PruneHeld
-                | Reason::Contested
-        )
-    )
-}
-
 /// Returns the override, or the reason why it does not count.
-fn judge_override(given: &WindowOverride, request: &RevisionRequest) -> Result<OverriddenRevision, String> {
+fn judge_override(
+    given: &WindowOverride,
+    request: &RevisionRequest,
+    digest: Option<String>,
+    status: &SyncStatus,
+) -> Result<OverriddenRevision, String> {
     if given.hash != request.hash {
         return Err(format!("{OVERRIDE_ANNOTATION} is about another plan"));
     }
@@ -135,7 +142,24 @@ fn judge_override(given: &WindowOverride, request: &RevisionRequest) -> Result<O
         return Err(format!("{OVERRIDE_ANNOTATION}-reason is missing"));
     }
     let (revision, hash, reason) = (request.revision.clone(), request.hash.clone(), given.reason.clone());
-    Ok(OverriddenRevision { revision, hash, by, reason })
+    let taken = OverriddenRevision { revision, hash, by, reason, digest };
+    match is_spent(&taken, status) {
+        true => Err(format!(
+            "{OVERRIDE_ANNOTATION} was used before another revision was applied; it counts again with another reason"
+        )),
+        false => Ok(taken),
+    }
+}
+
+/// True if another revision was applied or held since this override was used. The annotation stays,
+/// and who may release a hold may not apply the revision again with it.
+fn is_spent(taken: &OverriddenRevision, status: &SyncStatus) -> bool {
+    let Some(revisions) = &status.revision else { return false };
+    let is_same = |known: &OverriddenRevision| {
+        (&known.hash, &known.by, &known.reason) == (&taken.hash, &taken.by, &taken.reason)
+    };
+    let is_held = revisions.held.as_ref().is_some_and(|held| held.revision == taken.revision);
+    revisions.overridden.as_ref().is_some_and(is_same) && !is_held
 }
 
 fn held(request: &RevisionRequest, closed: &ClosedWindow) -> HeldByWindow {
@@ -175,20 +199,24 @@ mod tests {
     #[test]
     fn what_was_applied_is_no_news_and_everything_else_is() {
         use RevisionUse::{Held, Newest, WayBack};
-        let (old, new) = (set("old"), set("new"));
+        let (old, new, older) = (set("old"), set("new"), set("older"));
         let digest = old.digest().recorded_hash().map(|digest| digest.to_string());
         let held = json!({"revision": "main@2", "source": "source", "spec": "spec"});
         let revision =
             json!({"applied": "main@2", "healthy": "main@2", "held": held, "appliedDigest": digest});
-        let entry = |revision: &str, result: &str| json!({"revision": revision, "result": result, "time": "2026-11-27T12:00:00Z"});
-        let history =
-            json!([entry("main@2", "Applied"), entry("main@1", "Degraded"), entry("main@0", "SpecInvalid")]);
+        let entry = |revision: &str, digest: &Option<String>| json!({"revision": revision, "result": "Applied", "digest": digest, "time": "2026-11-27T12:00:00Z"});
+        let past = older.digest().recorded_hash().map(|digest| digest.to_string());
+        let history = json!([entry("main@2", &digest), entry("main@1", &past), entry("main@0", &None)]);
         let status: SyncStatus =
             serde_json::from_value(json!({"revision": revision, "history": history})).unwrap();
+        let mut with_digest = held.clone();
+        with_digest["digest"] = json!(digest);
         let begun = json!({"applied": "main@1", "attempted": "main@2", "held": held});
+        let partly = json!({"applied": "main@1", "attempted": "main@3", "held": with_digest});
+        let partly: SyncStatus = serde_json::from_value(json!({"revision": partly})).unwrap();
         let begun: SyncStatus = serde_json::from_value(json!({"revision": begun})).unwrap();
         let none = SyncStatus::default();
-        for (what, status, revision, set, why, is_chosen, expect) in [
+        for (what, status, revision, set, why, has_new_values, expect) in [
             ("the first revision", &none, "main@1", &old, Newest, false, false),
             ("a new one", &status, "main@3", &new, Newest, false, false),
             ("one that changes nothing", &status, "main@3", &old, Newest, false, true),
@@ -198,15 +226,20 @@ mod tests {
             ("repair", &status, "main@2", &old, Held, false, true),
             ("repair with other values", &status, "main@2", &new, Held, false, false),
             ("repair without a record", &begun, "main@2", &new, Held, false, true),
-            ("an automatic rollback", &status, "main@1", &new, WayBack, false, true),
-            ("a hold at an applied one", &status, "main@1", &new, WayBack, true, true),
-            ("a hold at a refused one", &status, "main@0", &new, WayBack, true, false),
-            ("a hold at an unknown one", &status, "main@3", &new, WayBack, true, false),
-            ("a hold at the applied one with another spec", &status, "main@2", &new, WayBack, true, false),
+            ("new values without a record", &begun, "main@2", &new, Held, true, false),
+            ("repair of one that is applied in part", &partly, "main@2", &old, Held, true, true),
+            ("its new values while another one is held", &partly, "main@2", &new, Held, true, false),
+            ("other values of a roll-out that has begun", &partly, "main@2", &new, Newest, false, false),
+            ("a way back to what was applied", &status, "main@1", &older, WayBack, false, true),
+            ("a way back with another spec", &status, "main@1", &new, WayBack, false, false),
+            ("a way back without a record", &status, "main@0", &older, WayBack, false, false),
+            ("a way back to one that changes nothing", &status, "main@3", &old, WayBack, false, true),
+            ("a way back to new objects", &status, "main@3", &new, WayBack, false, false),
+            ("the applied one with another spec, held", &status, "main@2", &new, WayBack, false, false),
         ] {
             let digest = set.digest();
             let rendered = RenderedRevision { revision, source: "source", spec: "spec", digest: &digest };
-            assert_eq!(is_known(status, rendered, why, is_chosen), expect, "{what}");
+            assert_eq!(is_known(status, rendered, why, has_new_values), expect, "{what}");
         }
     }
 
@@ -231,11 +264,38 @@ mod tests {
                 by: by.map(str::to_owned),
                 reason: reason.to_owned(),
             };
-            match (judge_override(&given, &request), expect) {
+            match (judge_override(&given, &request, None, &SyncStatus::default()), expect) {
                 (Ok(taken), Ok(by)) => assert_eq!((&*taken.by, &*taken.revision), (by, "main@3")),
                 (Err(said), Err(part)) => assert!(said.contains(part), "{said}"),
                 (judged, _) => panic!("{judged:?}"),
             }
         }
+    }
+
+    #[test]
+    fn an_override_is_spent_once_another_revision_is_held_and_is_about_its_own_objects() {
+        let (old, new) = (set("old"), set("new"));
+        let digest = new.digest().recorded_hash().map(|digest| digest.to_string());
+        let of = |hash: &str, reason: &str| OverriddenRevision {
+            revision: "main@3".to_owned(),
+            hash: hash.to_owned(),
+            by: "ada".to_owned(),
+            reason: reason.to_owned(),
+            digest: digest.clone(),
+        };
+        for (what, held, given, expect) in [
+            ("its own roll-out", "main@3", of("5c7d", "CVE"), false),
+            ("after a hold at an earlier one", "main@2", of("5c7d", "CVE"), true),
+            ("given once more", "main@2", of("5c7d", "CVE, again"), false),
+            ("another plan", "main@2", of("5c7e", "CVE"), false),
+        ] {
+            let held = json!({"revision": held, "source": "source", "spec": "spec"});
+            let revision = json!({"held": held, "overridden": of("5c7d", "CVE")});
+            let status = serde_json::from_value(json!({"revision": revision})).unwrap();
+            assert_eq!(is_spent(&given, &status), expect, "{what}");
+        }
+        assert!(is_about(&of("5c7d", "CVE"), "main@3", &new.digest()));
+        assert!(!is_about(&of("5c7d", "CVE"), "main@3", &old.digest()), "another spec in an open window");
+        assert!(!is_about(&of("5c7d", "CVE"), "main@2", &new.digest()));
     }
 }

@@ -117,7 +117,7 @@ impl SyncWorker {
         self.resource_recorder.in_history(self.history);
         if set_subject(&self.resource_recorder, value) {
             // Other windows may select it now.
-            self.context.windows.call();
+            self.context.windows.call_sync(&self.name);
         }
         self.resource_recorder.observe_resource(
             text("/metadata/uid"),

@@ -68,9 +68,17 @@ pub(crate) fn applied_before(status: &SyncStatus) -> Vec<ApprovedRevision> {
         return Vec::new();
     };
     let (applied, attempted) = (&revisions.applied, &revisions.attempted);
+    let of_history = |revision: &String| {
+        let mut entries = status.history.iter().filter(|entry| entry.revision == *revision);
+        entries.find_map(|entry| entry.digest.clone())
+    };
     let digest = |revision: &String| match revisions.applied_digest.clone() {
+        _ if held.digest.is_some() && *revision == held.revision => held.digest.clone(),
         Some(digest) if applied.as_ref() == Some(revision) => Some(digest),
-        _ => status.render_digest.clone().filter(|_| attempted.as_ref() == Some(revision)),
+        _ => {
+            let rendered = status.render_digest.clone().filter(|_| attempted.as_ref() == Some(revision));
+            rendered.or_else(|| of_history(revision))
+        }
     };
     let entry = |revision: &String| ApprovedRevision {
         revision: revision.clone(),
@@ -106,6 +114,10 @@ mod tests {
         let applied =
             json!({"attempted": "main@3", "applied": "main@2", "appliedDigest": "a2", "healthy": "main@1"});
         assert_eq!(of(applied), [entry("main@2", Some("a2")), entry("main@1", None)]);
+        let digest = json!({
+            "held": {"revision": "main@2", "source": "s", "spec": "t", "digest": "h2"}, "attempted": "main@3",
+        });
+        assert_eq!(of(digest), [entry("main@2", Some("h2"))]);
         assert!(applied_before(&SyncStatus::default()).is_empty(), "a lost status approves nothing");
     }
 }

@@ -11,23 +11,24 @@ use super::event_queue::Note;
 use super::reconcile_result::ReconcileResult;
 use super::recorded_state::is_written;
 use super::{StatusRecorder, StatusState};
-use crate::api::{EventReason, OverriddenRevision};
+use crate::api::{EventReason, HeldRevision, OverriddenRevision};
 
 /// True if the written status has the override.
 pub(super) fn has_written_override(state: &StatusState) -> bool {
     state.overridden.is_none() || state.overridden.as_ref() == written(state)
 }
 
-/// Records an override; false if the status does not have it in time.
+/// Records an override with the revision that is about to be applied; false if the status does not
+/// have both in time. Together, so that the override is spent once another revision is held.
 pub(crate) async fn record_override(
     recorder: &StatusRecorder,
-    overridden: OverriddenRevision,
+    (overridden, held): (OverriddenRevision, HeldRevision),
     within: Duration,
 ) -> bool {
     let (done, wait) = oneshot::channel();
     {
         let mut state = recorder.lock();
-        state.overridden = Some(overridden);
+        (state.overridden, state.held) = (Some(overridden), Some(held));
         if state.has_written_held() {
             return true;
         }
@@ -51,7 +52,7 @@ pub(crate) fn labels(recorder: &StatusRecorder) -> BTreeMap<String, String> {
 
 /// Returns the note about an override, if this result is the first one with it.
 pub(super) fn override_note(report: &ReconcileResult) -> Option<Note> {
-    let OverriddenRevision { revision, hash, by, reason } = report.overridden.as_ref()?;
+    let OverriddenRevision { revision, hash, by, reason, .. } = report.overridden.as_ref()?;
     let text = format!("{by} applies {revision} in a closed window (override {hash}): {reason}");
     Some(Note { reason: EventReason::Overridden.to_string(), text })
 }

@@ -13,7 +13,7 @@ use crate::api::HeldRevision;
 use crate::controller::schedule::ScheduleEvent;
 use crate::controller::status::reconcile_result::RefusedUpdate;
 use crate::report::{ErrorCause, ReconcileError};
-use crate::source::Revision;
+use crate::source::{Reference, Revision};
 
 /// A revision that rendered completely, and the request for which it did.
 #[derive(Clone)]
@@ -97,6 +97,7 @@ pub(super) fn record_of(order: &ReconcileRequest, revision: &Revision) -> HeldRe
         tag: revision.tag.map(|tag| tag.to_string()),
         source: source_id(&order.valid_spec).into(),
         spec: order.render_spec.to_string(),
+        digest: None,
         bytes: None,
     }
 }
@@ -110,19 +111,26 @@ pub(super) fn restore_held(worker: &mut Reconciler) {
     let told = || worker.recorder.status().revision.and_then(|revision| revision.held);
     let Some(known) = noted.or_else(told) else { return };
     let order = &worker.order;
-    let lost = match () {
-        () if *known.source != *source_id(&order.valid_spec) => "it comes from another source".to_owned(),
-        () if *known.spec != *order.render_spec => "the spec has changed since".to_owned(),
-        () => {
-            let reference = &order.valid_spec.reference;
-            if let Some(revision) = Revision::parse(&known.revision, known.tag.as_deref(), reference) {
-                worker.held.held = Some(HeldRender { revision, order: order.clone() });
-                return;
-            }
-            "the recorded revision is invalid".to_owned()
-        }
-    };
-    worker.held.lost = Some(format!("{} is not held: {lost}", known.revision));
+    let asked = (&*source_id(&order.valid_spec), &*order.render_spec);
+    match to_hold(&known, asked, &order.valid_spec.reference) {
+        Ok(revision) => worker.held.held = Some(HeldRender { revision, order: order.clone() }),
+        Err(lost) => worker.held.lost = Some(format!("{} is not held: {lost}", known.revision)),
+    }
+}
+
+/// Returns the recorded revision, if source and spec are those that rendered it: no older spec is
+/// recorded, so that nothing could be repaired.
+fn to_hold(
+    known: &HeldRevision,
+    asked: (&str, &str),
+    reference: &Reference,
+) -> Result<Revision, &'static str> {
+    match (&*known.source == asked.0, &*known.spec == asked.1) {
+        (false, _) => Err("it comes from another source, so drift is not repaired"),
+        (_, false) => Err("the spec has changed since, so drift is not repaired"),
+        _ => Revision::parse(&known.revision, known.tag.as_deref(), reference)
+            .ok_or("the recorded revision is invalid"),
+    }
 }
 
 /// Returns the held revision, if any.
@@ -221,4 +229,30 @@ pub(super) fn says_lost(worker: &Reconciler, reconcile_error: &mut ReconcileErro
 fn unread() -> ReconcileError {
     let message = "the repository has not been read yet".to_owned();
     ReconcileError { cause: ErrorCause::Progressing, message, problems: Vec::new(), permanent: false }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_daemon_that_starts_holds_only_what_the_spec_of_now_rendered() {
+        let text = format!("main@{}", "1f0c".repeat(10));
+        let known = |revision: &str| HeldRevision {
+            revision: revision.to_owned(),
+            source: "source".to_owned(),
+            spec: "spec".to_owned(),
+            ..HeldRevision::default()
+        };
+        let main = Reference::branch("main").unwrap();
+        let held = to_hold(&known(&text), ("source", "spec"), &main);
+        assert_eq!(held.map(|revision| revision.to_string()), Ok(text.clone()));
+        for (revision, asked, expect) in [
+            (&*text, ("other", "spec"), "another source, so drift is not repaired"),
+            (&*text, ("source", "other"), "the spec has changed since, so drift is not repaired"),
+            ("main", ("source", "spec"), "invalid"),
+        ] {
+            assert!(to_hold(&known(revision), asked, &main).unwrap_err().contains(expect), "{asked:?}");
+        }
+    }
 }

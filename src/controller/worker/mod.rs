@@ -38,6 +38,7 @@ use super::schedule::{Schedule, ScheduleCommand, ScheduleEvent};
 use super::spec::identity::login_owner;
 use super::status::StatusRecorder;
 use super::status::board_entry::set_source;
+use super::status::overrides::labels;
 use super::status::reconcile_result::{ReconcileResult, UnhealthySnapshot};
 use super::status::revision_change::RevisionChange;
 use super::status::source_summary::source_of_spec;
@@ -273,7 +274,7 @@ impl Reconciler {
                     Some(event) => event,
                     None => continue,
                 },
-                Ok(()) = windows.changed(), if self.held.by_window => retry_held(self),
+                () = windows.called(&self.owner, || labels(&self.recorder)), if self.held.by_window => retry_held(self),
                 Ok(()) = term.changed() => {
                     self.verify_stop.cancel();
                     ScheduleEvent::TermBegan

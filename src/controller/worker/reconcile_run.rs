@@ -64,6 +64,7 @@ impl ReconcileRun {
             aim,
             record: record_of(order, revision),
             bytes: OnceLock::new(),
+            digest: OnceLock::new(),
             approved: self.order.approved.clone(),
             approver: self.order.approver.as_deref(),
             window_override: self.order.window_override.as_ref(),
@@ -78,6 +79,7 @@ impl ReconcileRun {
             revision,
             newest: revision,
             is_chosen: self.order.hold.is_some(),
+            has_new_values: false,
             asks_first: self.order.valid_spec.asks_first,
             stop: &self.stop,
             yield_flag: None,
@@ -181,7 +183,8 @@ impl ReconcileRun {
         if held.has_older_values(&self.order) && !self.order.valid_spec.asks_first {
             // New values count if the revision renders completely with them.
             let revision = &held.revision;
-            let report = self.inputs(&self.order, revision, aim.clone()).reconcile(memory).await;
+            let inputs = self.inputs(&self.order, revision, aim.clone());
+            let report = ReconcileContext { has_new_values: true, ..inputs }.reconcile(memory).await;
             if report.reconcile_error.is_none() {
                 // A reconcile that was stopped may not have rendered it.
                 let order = self.order.clone();

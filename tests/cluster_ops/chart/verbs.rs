@@ -48,9 +48,16 @@ async fn write(release: &Release, who: &str, name: &str, patch: &str) -> Result<
 async fn create_syncs(release: &Release) {
     let syncs = release.path("moorline.dev/v1alpha1", "syncs");
     let held = json!({"moorline.dev/hold-revision": "main@0", "moorline.dev/hold-by": "eve"});
-    for (name, suspend, annotations) in
-        [("plain", false, json!({})), ("resting", true, json!({})), ("held", false, held)]
-    {
+    let forced = json!({
+        "moorline.dev/override": "5c7d", "moorline.dev/override-by": "5c7d ada",
+        "moorline.dev/override-reason": "CVE",
+    });
+    for (name, suspend, annotations) in [
+        ("plain", false, json!({})),
+        ("resting", true, json!({})),
+        ("held", false, held),
+        ("forced", false, forced),
+    ] {
         let sync = json!({
             "apiVersion": "moorline.dev/v1alpha1", "kind": "Sync",
             "metadata": {"name": name, "annotations": annotations},
@@ -73,6 +80,17 @@ async fn grant(release: &Release, who: &str, rules: Value) {
     });
     for (resource, object) in [("roles", role), ("rolebindings", binding)] {
         release.create(&release.path(rbac, resource), object).await.expect("a right");
+    }
+}
+
+/// Nobody gives another reason in the name of the person who has overridden a window.
+async fn check_reason_of_another(release: &Release) {
+    for (reason, expect) in [("late", true), ("CVE", false)] {
+        let patch = json!({"metadata": {"annotations": {"moorline.dev/override-reason": reason}}});
+        let answer = write(release, "override", "forced", &patch.to_string()).await;
+        assert_eq!(answer.is_err(), expect, "{reason}: {answer:?}");
+        let told = "must end with the name of the user who writes it: override cannot write 5c7d ada";
+        assert!(answer.err().is_none_or(|refused| refused.contains(told)), "{reason}");
     }
 }
 
@@ -158,6 +176,7 @@ async fn each_act_on_a_sync_takes_its_verb() {
         }
     }
     removals_of_sets_take_the_verb(&release).await;
+    check_reason_of_another(&release).await;
     // Nobody but the daemon writes the name of somebody else.
     let by = |name: &str| json!({"metadata": {"annotations": {"moorline.dev/hold-by": name}}}).to_string();
     let refused =

@@ -27,7 +27,8 @@ fn held_by_window() -> api::HeldByWindow {
 }
 
 fn overridden() -> api::OverriddenRevision {
-    let overridden = json!({"revision": "main@1", "hash": "0d", "by": "ada", "reason": "CVE"});
+    let overridden =
+        json!({"revision": "main@1", "hash": "0d", "by": "ada", "reason": "CVE", "digest": "v1:0"});
     serde_json::from_value(overridden).expect("a revision")
 }
 
@@ -58,6 +59,7 @@ pub(super) fn full_status() -> SyncStatus {
                 tag: text("89ab"),
                 source: "0a".to_owned(),
                 spec: "0b".to_owned(),
+                digest: text("v1:0"),
                 bytes: Some(1),
             }),
             seen: text("main@2"),
@@ -159,5 +161,6 @@ fn history_entry(time: Time) -> HistoryEntry {
         result: Reason::Applied.to_string(),
         message: "6 objects".to_owned(),
         changes: ChangeCounts { created: 1, changed: 2, pruned: 3, repaired: 4 },
+        digest: Some("v1:0".to_owned()),
     }
 }
