@@ -51,6 +51,11 @@ pub struct SyncStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope: Option<Scope>,
 
+    /// Id of the other cluster with the objects, the uid of its namespace kube-system; written before the first change
+    /// there. A cluster with another id is refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target_uid: Option<String>,
+
     /// The Lease of the daemon that serves this Sync, as namespace/name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_by: Option<String>,

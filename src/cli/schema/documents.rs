@@ -54,7 +54,7 @@ fn audit() -> Value {
     let texts = [
         "cluster", "sync", "commit", "revision", "tree", "verified", "chart", "render", "object", "before",
         "after", "uid", "version", "actor", "approval", "approver", "person", "action", "other", "torn",
-        "daemon", "program",
+        "daemon", "program", "clusterSecret",
     ];
     let mut sometimes: Vec<(&str, Value)> = texts.map(|name| (name, text())).to_vec();
     sometimes.extend([

@@ -104,6 +104,8 @@ struct StatusState {
     current: Option<Time>,
     /// Scope of the Sync, as far as this daemon knows it.
     scope: Option<Scope>,
+    /// Id of the other cluster with the objects, once known.
+    target_uid: Option<String>,
     /// The revision that last rendered completely.
     held: Option<HeldRevision>,
     /// The revisions that were approved, once one was.
@@ -192,6 +194,7 @@ impl StatusRecorder {
                 ..StatusState::default()
             };
             state.scope = persisted.scope.clone();
+            state.target_uid = persisted.target_uid.clone();
         }
         let changed = state.generation != generation || state.suspended != suspended;
         if changed && !suspended && state.report.is_some() {
