@@ -190,7 +190,9 @@ impl ReadyVerdict {
             _ if !pass.missing_permissions.is_empty() => {
                 let missing = pass.missing_permissions.join("; ");
                 let message = match pass.grant_command {
-                    "" => format!("the user of the kubeconfig in spec.cluster lacks permissions there: {missing}"),
+                    "" => format!(
+                        "the user of the kubeconfig in spec.cluster lacks permissions there: {missing}"
+                    ),
                     command => format!("permissions are missing; `{command}` grants them: {missing}"),
                 };
                 (false, Reason::RightsMissing, message)

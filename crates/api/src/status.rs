@@ -51,8 +51,7 @@ pub struct SyncStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope: Option<Scope>,
 
-    /// Id of the other cluster with the objects, the uid of its namespace kube-system; written before the first change
-    /// there. A cluster with another id is refused.
+    /// Uid of the namespace kube-system in the cluster of spec.cluster; written before the first change there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target_uid: Option<String>,
 

@@ -155,8 +155,8 @@ impl ChangeLog {
         if matches!(failure, ApiError::Refused(_)) && !is_open {
             self.unanswered(|open| open.remove(&self.key(target.id)));
         }
-        let is_new =
-            is_open && self.unanswered(|open| open.len() < MAX_UNANSWERED && open.insert(self.key(target.id)));
+        let is_new = is_open
+            && self.unanswered(|open| open.len() < MAX_UNANSWERED && open.insert(self.key(target.id)));
         is_new.then(|| unanswered(target))
     }
 

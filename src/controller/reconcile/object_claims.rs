@@ -67,9 +67,7 @@ async fn publish_claims(
 /// hand-over late hands the object over again, in the new form.
 fn has_new_claim(inputs: &ReconcileContext<'_>, wants: &Arc<DesiredSet>) -> bool {
     let before = inputs.context.peers.claimed_set(inputs.owner);
-    before.is_some_and(|before| {
-        !Arc::ptr_eq(&before, wants) && before.digest().hash != wants.digest().hash
-    })
+    before.is_some_and(|before| !Arc::ptr_eq(&before, wants) && before.digest().hash != wants.digest().hash)
 }
 
 /// Returns true if some object is not owned by this Sync yet.

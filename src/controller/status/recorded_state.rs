@@ -234,14 +234,16 @@ impl StatusState {
         (next != *self.persisted_status).then(|| (self.uid.clone(), Arc::new(next)))
     }
 
-    /// Returns the command that grants all permissions that the Sync needs; empty if its objects are
-    /// in another cluster.
+    /// Returns the command that grants all permissions that the Sync needs; empty if its objects
+    /// are in another cluster.
     pub(super) fn grant(&self, name: &SyncName) -> String {
         match (self.uid.is_empty(), name.target()) {
             // Nothing that is granted at home counts in another cluster.
             (_, Some(_)) => String::new(),
             (true, _) => "moorline rbac PATH | kubectl apply -f -".to_owned(),
-            (false, _) => format!("moorline rbac --sync {} -n {} | kubectl apply -f -", name.name, name.namespace),
+            (false, _) => {
+                format!("moorline rbac --sync {} -n {} | kubectl apply -f -", name.name, name.namespace)
+            }
         }
     }
 

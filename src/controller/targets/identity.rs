@@ -62,7 +62,8 @@ pub(super) async fn check_id(
     secret: &str,
     id: &str,
 ) -> Result<(), ReconcileError> {
-    let error = |cause, message| Err(ReconcileError { cause, message, problems: Vec::new(), permanent: false });
+    let error =
+        |cause, message| Err(ReconcileError { cause, message, problems: Vec::new(), permanent: false });
     match recorder.target_uid() {
         Some(known) if known == id => Ok(()),
         Some(known) if recorder.has_scope() => error(OTHER, other_cluster(secret, &known, id)),
