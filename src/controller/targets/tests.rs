@@ -294,6 +294,7 @@ async fn nothing_is_written_in_another_cluster_than_before_or_after_the_end_of_t
 
     // Another cluster behind the same address and with the same user.
     hub.east.delete("/api/v1/namespaces/kube-system").unwrap();
+    hub.until("it is gone", |hub| hub.east.get("/api/v1/namespaces/kube-system").is_none()).await;
     let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system"}});
     hub.east.apply("/api/v1/namespaces", &body, "test").unwrap();
     pause(2100).await;
