@@ -218,6 +218,8 @@ async fn delete(
         return Ok(Orphans::all(Some(cluster), name, why));
     }
     look(cluster, name, sync, valid_spec).await?;
+    // An empty cluster may be another one than before.
+    context.targets.confirm(name, cluster).await?;
     let status: SyncStatus =
         sync.get("status").cloned().map(serde_json::from_value).and_then(Result::ok).unwrap_or_default();
     let uid = sync.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default();
