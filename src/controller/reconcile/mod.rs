@@ -175,7 +175,7 @@ impl ReconcileContext<'_> {
             return Ok(());
         };
         let desired = &*prepared.desired;
-        // What another cluster lacks says nothing about the objects of this Sync.
+        // Objects that another cluster lacks may exist in the one of this Sync.
         let confirmed = self.context.targets.confirm(self.owner, self.cluster).await;
         confirmed.map_err(|failure| cluster_error(&failure))?;
         publish(self, &prepared).await?;
