@@ -60,6 +60,7 @@ use peers::Peers;
 use peers::latest_revisions::LatestRevisions;
 use schedule::{Backoff, RetryPolicy, Uptime};
 use spec::ValidatedSpec;
+use status::StatusRecorder;
 pub use status::board::Board;
 pub use status::lease_record::LeaseRecord;
 use status::metrics_and_logs::Reporting;
@@ -268,14 +269,15 @@ impl Context {
     /// Returns the cluster in which the objects of a Sync live, with the identity that writes them.
     async fn target_of(
         &self,
-        sync: &SyncName,
+        recorder: &StatusRecorder,
         valid_spec: &ValidatedSpec,
     ) -> Result<Cluster, ReconcileError> {
+        let sync = recorder.name();
         let home = self.home_of(sync, valid_spec).await?;
-        let Some(secret) = &valid_spec.cluster else { return check_home(sync).map(|()| home) };
+        let Some(secret) = &valid_spec.cluster else { return check_home(recorder).map(|()| home) };
         check_use(self, sync, (secret, valid_spec.service_account.as_deref()), &home).await?;
         let data = inspect::secret(&self.cluster, &sync.namespace, &secret.name).await?;
-        connect_target(self, sync, secret, data).await
+        connect_target(self, recorder, secret, data).await
     }
 
     /// Notifies all Syncs.

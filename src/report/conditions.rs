@@ -195,8 +195,12 @@ impl ReadyVerdict {
         let (ready, reason, message) = match (failed.as_slice(), missing, contested.or(over_budget)) {
             _ if !pass.missing_permissions.is_empty() => {
                 let missing = pass.missing_permissions.join("; ");
-                let message =
-                    format!("permissions are missing; `{}` grants them: {missing}", pass.grant_command);
+                let message = match pass.grant_command {
+                    "" => format!(
+                        "the user of the kubeconfig in spec.cluster lacks permissions there: {missing}"
+                    ),
+                    command => format!("permissions are missing; `{command}` grants them: {missing}"),
+                };
                 (false, Reason::RightsMissing, message)
             }
             ([(id, why), rest @ ..], _, _) => {

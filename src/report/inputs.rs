@@ -157,7 +157,8 @@ pub struct ReconcileInputs<'a> {
     pub retries: &'a PendingRetries,
     /// Missing permissions, one per line.
     pub missing_permissions: &'a [String],
-    /// The command that grants all permissions that the Sync needs.
+    /// The command that grants all permissions that the Sync needs; empty if they are in another
+    /// cluster.
     pub grant_command: &'a str,
     /// Time since the revision was seen, if it is known.
     pub duration: Option<Duration>,

@@ -52,6 +52,10 @@ pub struct SyncStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope: Option<Scope>,
 
+    /// Uid of the namespace kube-system in the cluster of spec.cluster; written before the first change there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target_uid: Option<String>,
+
     /// The Lease of the daemon that serves this Sync, as namespace/name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_by: Option<String>,

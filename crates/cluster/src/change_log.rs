@@ -45,14 +45,15 @@ pub(super) enum WriteKind {
     Delete,
 }
 
-/// The journal, shared by all identities.
+/// The journal, shared by all identities, and the Secret of another cluster that is written.
 #[derive(Debug, Clone, Default)]
-pub(super) struct ChangeLog(Arc<LogState>);
+pub(super) struct ChangeLog(Arc<LogState>, Option<Arc<str>>);
 
 #[derive(Debug, Default)]
 struct LogState {
     journal: Mutex<Journal>,
-    unanswered: Mutex<HashSet<ObjectId>>,
+    /// The object, and the Secret of its cluster if that is another one.
+    unanswered: Mutex<HashSet<(Option<Arc<str>>, ObjectId)>>,
 }
 
 /// Knowledge of an object before a write.
@@ -76,6 +77,16 @@ impl Before {
 }
 
 impl ChangeLog {
+    /// Returns the same journal for writes in the cluster of a Secret, named as namespace/name.
+    pub(super) fn of_target(&self, secret: &str) -> Self {
+        Self(self.0.clone(), Some(secret.into()))
+    }
+
+    /// Returns what tells an object from those of the same id in other clusters.
+    fn key(&self, id: &ObjectId) -> (Option<Arc<str>>, ObjectId) {
+        (self.1.clone(), id.clone())
+    }
+
     pub(super) fn set_journal(&self, journal: Journal) {
         *self.0.journal.lock().unwrap_or_else(PoisonError::into_inner) = journal;
     }
@@ -103,6 +114,7 @@ impl ChangeLog {
         if let Some(owner) = target.owner {
             cause.sync = Some(owner.to_string());
         }
+        cause.cluster_secret = self.1.as_deref().map(str::to_owned);
         journal.record(Entry {
             object: Some(target.id.as_str().to_owned()),
             before: before.hash.filter(|hash| is_safe(target.id, hash)).map(|hash| hash.to_string()),
@@ -117,7 +129,7 @@ impl ChangeLog {
 
     /// Returns the change of a write that was answered; none if it changed nothing.
     fn of_reply(&self, target: Target<'_>, before: &Before, reply: &ApiResponse) -> Option<Entry> {
-        let was_open = self.unanswered(|open| open.remove(target.id));
+        let was_open = self.unanswered(|open| open.remove(&self.key(target.id)));
         let Ok(object) = read(target.id, &reply.body) else { return Some(unanswered(target)) };
         let text = |field| object.metadata(field).and_then(Value::as_str).map(str::to_owned);
         let (version, uid) = (text("resourceVersion"), text("uid"));
@@ -141,14 +153,14 @@ impl ChangeLog {
             ApiError::UnknownKind(_) | ApiError::NotLeader | ApiError::Superseded => false,
         };
         if matches!(failure, ApiError::Refused(_)) && !is_open {
-            self.unanswered(|open| open.remove(target.id));
+            self.unanswered(|open| open.remove(&self.key(target.id)));
         }
-        let is_new =
-            is_open && self.unanswered(|open| open.len() < MAX_UNANSWERED && open.insert(target.id.clone()));
+        let is_new = is_open
+            && self.unanswered(|open| open.len() < MAX_UNANSWERED && open.insert(self.key(target.id)));
         is_new.then(|| unanswered(target))
     }
 
-    fn unanswered<T>(&self, change: impl FnOnce(&mut HashSet<ObjectId>) -> T) -> T {
+    fn unanswered<T>(&self, change: impl FnOnce(&mut HashSet<(Option<Arc<str>>, ObjectId)>) -> T) -> T {
         change(&mut self.0.unanswered.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

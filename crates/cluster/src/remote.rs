@@ -110,8 +110,8 @@ impl Connection {
 }
 
 /// Returns another cluster, which has objects of Syncs of `home`: terms, proofs and journal are
-/// those of `home`; limits, watches and store are its own.
-pub fn remote_cluster(home: &Cluster, connection: Connection, settings: &Settings) -> Cluster {
+/// those of `home`; limits, watches and store are its own. The journal names it by its Secret.
+pub fn remote_cluster(home: &Cluster, connection: Connection, settings: &Settings, secret: &str) -> Cluster {
     let wire = ApiClient {
         client: connection.client,
         write_history: WriteHistory::default(),
@@ -121,7 +121,7 @@ pub fn remote_cluster(home: &Cluster, connection: Connection, settings: &Setting
     };
     let rate = Arc::new(RateLimit::new(settings.qps, settings.burst));
     let limits = Limits { concurrency: settings.concurrency, rate };
-    Cluster::with(wire, limits, home.0.notary.clone(), home.0.changes.clone())
+    Cluster::with(wire, limits, home.0.notary.clone(), home.0.changes.of_target(secret))
 }
 
 /// True if both are the same cluster as the same identity.

@@ -89,6 +89,8 @@ entry! {
     time: String,
     /// The cluster, by the address of its API server.
     cluster: String,
+    /// The Secret of another cluster with the object, as namespace/name; none for the own one.
+    cluster_secret: String,
     /// The Sync, as namespace/name.
     sync: String,
     /// The commit, or the digest of an artifact.

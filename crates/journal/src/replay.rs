@@ -13,6 +13,9 @@ pub fn replay<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> BTreeMap<Stri
     let mut objects = BTreeMap::new();
     for entry in entries {
         let (Some(object), Some(change)) = (&entry.object, entry.change) else { continue };
+        // An object of the same id in another cluster is another object.
+        let place = entry.cluster_secret.as_ref().map(|secret| format!("{secret}: {object}"));
+        let object = place.as_ref().unwrap_or(object);
         match change {
             // The next answer about the object has a line of its own.
             Change::Created | Change::Updated if entry.unanswered == Some(true) => {}

@@ -110,8 +110,9 @@ fn remark(entry: &Entry) -> String {
         Some(action) => format!("{who} {action}"),
         None => format!("held by {who}"),
     });
+    let place = entry.cluster_secret.as_ref().map(|secret| format!("in the cluster of {secret}"));
     let actor = entry.actor.as_ref().map(|actor| format!("as {actor}"));
-    [person, drift, other, approval, actor].into_iter().flatten().collect::<Vec<_>>().join("; ")
+    [place, person, drift, other, approval, actor].into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
 #[cfg(test)]

@@ -52,9 +52,29 @@ fn audit() -> Value {
         "Gap",
     ]);
     let texts = [
-        "cluster", "sync", "commit", "revision", "tree", "verified", "chart", "render", "object", "before",
-        "after", "uid", "version", "actor", "approval", "approver", "person", "action", "other", "torn",
-        "daemon", "program",
+        "cluster",
+        "sync",
+        "commit",
+        "revision",
+        "tree",
+        "verified",
+        "chart",
+        "render",
+        "object",
+        "before",
+        "after",
+        "uid",
+        "version",
+        "actor",
+        "approval",
+        "approver",
+        "person",
+        "action",
+        "other",
+        "torn",
+        "daemon",
+        "program",
+        "clusterSecret",
     ];
     let mut sometimes: Vec<(&str, Value)> = texts.map(|name| (name, text())).to_vec();
     sometimes.extend([

@@ -185,6 +185,9 @@ impl ApplyContext<'_> {
         let (contested, numbers) = (self.contested.clone(), self.numbers.clone());
         let deletions = self.deletions.clone();
         let work = ApplyContext { cluster: &cluster, contested, numbers, deletions, ..*self };
+        if let Err(failure) = self.context.targets.confirm(self.owner, self.cluster).await {
+            return Some(failed(&failure, false));
+        }
         if let Some(hold) = guarded(&work, step).await {
             return Some(Outcome::Held(hold));
         }

@@ -30,7 +30,7 @@ impl DeletionContext<'_> {
     /// long.
     pub(super) async fn known(&self, leaving: &DeletionRequest) -> Option<Cluster> {
         let (name, valid_spec) = (self.resource_recorder.name(), leaving.as_ref().ok()?);
-        let cluster = self.context.target_of(name, valid_spec).await.ok()?;
+        let cluster = self.context.target_of(self.resource_recorder, valid_spec).await.ok()?;
         let seen = tokio::time::timeout(LOOK, look(&cluster, name, self.sync, valid_spec)).await;
         matches!(seen, Ok(Ok(()))).then_some(cluster)
     }

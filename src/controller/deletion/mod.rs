@@ -35,6 +35,7 @@ use super::reconcile::webhook_backends::WebhookBackends;
 use super::spec::ValidatedSpec;
 use super::status::StatusRecorder;
 use super::status::log_lines::{LogSubject, Tone};
+use super::targets::is_remote;
 use super::{Context, chance};
 use crate::api::{FINALIZER, SyncName, SyncStatus};
 use crate::clock;
@@ -93,7 +94,16 @@ pub(crate) async fn finalize(
     if !going.brake.decided_by.finalizers.iter().any(|one| one == FINALIZER) {
         return false;
     }
-    let orphans = match (terminating_parent(context, name).await, mandate) {
+    let parent = terminating_parent(context, name).await;
+    if let (Err(why), DeletionDecision::Delete) = (leaving, mandate)
+        && !matches!(parent, Ok(Some(_)))
+        && is_remote(going.resource_recorder)
+    {
+        // Only a person may say that objects in another cluster are left.
+        going.report_status(status_texts::away(name, &format!("it cannot be served ({why})")));
+        return true;
+    }
+    let orphans = match (parent, mandate) {
         (Ok(Some(why)), _) => going.all_stay(leaving, why).await,
         (_, DeletionDecision::OrphanByPerson) => going.all_stay(leaving, "Answered").await,
         (_, DeletionDecision::Held(pause)) => {
@@ -114,10 +124,10 @@ pub(crate) async fn finalize(
 /// Deletes the objects of the Sync, and returns those that stay.
 async fn delete_owned(going: &DeletionContext<'_>, valid_spec: &ValidatedSpec) -> Orphans {
     let (context, name) = (going.context, going.resource_recorder.name());
-    if name.target().is_some() {
+    if is_remote(going.resource_recorder) {
         return delete_remote(going, valid_spec).await;
     }
-    let cluster = context.target_of(name, valid_spec).await.ok();
+    let cluster = context.target_of(going.resource_recorder, valid_spec).await.ok();
     let (mut pauses, until) = (context.pauses().cluster, clock::now() + valid_spec.timeout);
     // Dependents are deleted first, in reverse order of creation.
     let _ = tokio::time::timeout_at(until.into(), context.peers.wait_for_dependents(name, GRACE)).await;
@@ -208,7 +218,7 @@ async fn delete(
 ) -> Result<Orphans, ApiError> {
     let (context, resource_recorder, sync) = (going.context, going.resource_recorder, going.sync);
     let name = resource_recorder.name();
-    let cluster = &match context.target_of(name, valid_spec).await {
+    let cluster = &match context.target_of(going.resource_recorder, valid_spec).await {
         Ok(cluster) => cluster,
         Err(reconcile_error) => return Err(ApiError::Unreachable(reconcile_error.message.into())),
     };
@@ -217,6 +227,8 @@ async fn delete(
         return Ok(Orphans::all(Some(cluster), name, why));
     }
     look(cluster, name, sync, valid_spec).await?;
+    // An empty cluster may be another one than before.
+    context.targets.confirm(name, cluster).await?;
     let status: SyncStatus =
         sync.get("status").cloned().map(serde_json::from_value).and_then(Result::ok).unwrap_or_default();
     let uid = sync.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default();

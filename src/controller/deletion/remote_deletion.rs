@@ -16,6 +16,9 @@ use crate::controller::spec::ValidatedSpec;
 /// Reasons of objects that are waited for.
 const PASSING: [&str; 2] = ["Timeout", "Forbidden"];
 
+/// Text about a delete hook that failed, which a person has to see to.
+const HOOK_FAILED: &str = "a delete hook failed or was not done in time, so nothing is deleted (HookFailed); it runs again once its object there is deleted";
+
 /// Deletes the objects, and returns those that stay.
 ///
 /// # Guarantees
@@ -47,6 +50,7 @@ fn still_open(orphans: &Orphans) -> Option<String> {
     let open = orphans.objects.iter().find(|(_, why)| PASSING.contains(why));
     match (open, orphans.all) {
         (Some((id, why)), _) => Some(format!("{id} is not deleted yet ({why})")),
+        (None, Some("HookFailed")) => Some(HOOK_FAILED.to_owned()),
         (None, Some(why)) => Some(format!("nothing could be deleted ({why})")),
         (None, None) => None,
     }
@@ -66,6 +70,7 @@ mod tests {
             (Some("Timeout"), None, true),
             (Some("Forbidden"), None, true),
             (None, Some("HooksUnknown"), true),
+            (None, Some("HookFailed"), true),
             (Some("Protected"), Some("Unseen"), true),
         ] {
             let objects = why.map(|why| (id.clone(), why)).into_iter().collect();

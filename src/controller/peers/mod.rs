@@ -260,6 +260,11 @@ impl Peers {
         self.lock().registry.view(sync)
     }
 
+    /// Returns the desired set of a Sync, wherever its objects live.
+    pub(crate) fn claimed_set(&self, sync: &SyncName) -> Option<Arc<DesiredSet>> {
+        self.lock().registry.claimed_set(sync)
+    }
+
     /// Returns the desired object of a Sync, as a claim.
     pub(crate) fn desired_by(&self, own: &SyncName, sync: &str, id: &ObjectId) -> Option<ClaimedObject> {
         self.lock().registry.desired_by(own, sync, id)

@@ -198,6 +198,11 @@ impl Registry {
         Some((wants.set.clone(), wants.cluster.clone()))
     }
 
+    /// Returns the desired set of a Sync, wherever its objects live.
+    pub(super) fn claimed_set(&self, sync: &SyncName) -> Option<Arc<DesiredSet>> {
+        Some(self.syncs.get(sync)?.wants.as_ref()?.set.clone())
+    }
+
     /// Returns the desired object of a Sync, as a claim on an object in the cluster of `own`.
     pub(super) fn desired_by(&self, own: &SyncName, sync: &str, id: &ObjectId) -> Option<ClaimedObject> {
         let is_it = |name: &SyncName| name.to_string() == sync && name.shares_target(own);

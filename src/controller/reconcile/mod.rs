@@ -51,6 +51,7 @@ use mounts::MountSource;
 use object_claims::{names_revision, publish};
 use observation::{describe, observe_or_yield, wait_for_new_kinds};
 use policy_inputs::gather_policy;
+use prepare::cluster_error;
 use remote_bases::TrackedBases;
 use renderer::ChartLogin;
 use round::{execute_round, plan_round, record_execution, record_inventory};
@@ -182,6 +183,9 @@ impl ReconcileContext<'_> {
             return Ok(());
         };
         let desired = &*prepared.desired;
+        // Objects that another cluster lacks may exist in the one of this Sync.
+        let confirmed = self.context.targets.confirm(self.owner, self.cluster).await;
+        confirmed.map_err(|failure| cluster_error(&failure))?;
         publish(self, &prepared).await?;
         describe(report, &prepared);
 

@@ -66,10 +66,8 @@ async fn publish_claims(
 /// Returns true if the new claim differs from the registered one. A Sync that notices a
 /// hand-over late hands the object over again, in the new form.
 fn has_new_claim(inputs: &ReconcileContext<'_>, wants: &Arc<DesiredSet>) -> bool {
-    let before = inputs.context.peers.view(inputs.owner);
-    before.is_some_and(|(before, _)| {
-        !Arc::ptr_eq(&before, wants) && before.digest().hash != wants.digest().hash
-    })
+    let before = inputs.context.peers.claimed_set(inputs.owner);
+    before.is_some_and(|before| !Arc::ptr_eq(&before, wants) && before.digest().hash != wants.digest().hash)
 }
 
 /// Returns true if some object is not owned by this Sync yet.

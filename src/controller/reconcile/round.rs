@@ -249,7 +249,7 @@ async fn create_namespace(
     let name = &*inputs.valid_spec.target_namespace;
     let needed = inputs.valid_spec.create_namespace
         && inputs.cluster.read_observed(inputs.owner, |seen| may_be_missing(plan, desired, seen, name));
-    if !needed {
+    if !needed || inputs.context.targets.confirm(inputs.owner, cluster).await.is_err() {
         return None;
     }
     match cluster.for_reason(Reason::NamespaceCreated).objects().create_namespace(name).await {

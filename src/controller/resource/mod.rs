@@ -41,6 +41,7 @@ use deletion::{finalize, orphan_if_asked};
 use narrowed_request::keep_narrowed;
 use next_action::NextAction;
 use stand_down::{remove_claims, withdraw_claims};
+use target::end_with_secret;
 
 /// First and longest back-off after a transient failure.
 const RETRY: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
@@ -168,6 +169,7 @@ impl SyncWorker {
                     matches!(reconcile_error.cause, ErrorCause::RightsMissing | ErrorCause::SecretNotAllowed);
                 self.max_retry_pause = if lacks_rights { GRANTED } else { RETRY.1 };
                 self.resource_recorder.refuse(Some(reconcile_error.clone()));
+                end_with_secret(self).await;
                 let is_refused = match reconcile_error.cause {
                     ErrorCause::ClusterUnreachable | ErrorCause::Progressing => false,
                     // Without permissions the Sync cannot adopt anything, so no peer may wait for
@@ -194,6 +196,7 @@ impl SyncWorker {
                 self.resource_recorder.refuse(Some(reconcile_error.clone()));
                 self.context.peers.set_refused(&self.name, true);
                 self.forget_plan_target();
+                end_with_secret(self).await;
                 let is_without_identity = reconcile_error.cause == ErrorCause::ServiceAccountRequired;
                 if is_without_identity || !keep_narrowed(self, sync, Some(reconcile_error)) {
                     withdraw_claims(self).await;

@@ -7,6 +7,7 @@ use super::SyncWorker;
 use super::secrets::followed;
 use super::stand_down::withdraw_claims;
 use crate::cluster::Cluster;
+use crate::cluster::remote::is_same_cluster;
 use crate::controller::spec::{TargetSecret, ValidatedSpec};
 use crate::controller::targets::{check_home, check_use, connect_target};
 use crate::report::{ErrorCause, ReconcileError};
@@ -18,7 +19,7 @@ pub(super) async fn target(
     home: &Cluster,
 ) -> Result<Cluster, ReconcileError> {
     let found = match &valid_spec.cluster {
-        None => check_home(&worker.name).map(|()| home.clone()),
+        None => check_home(&worker.resource_recorder).map(|()| home.clone()),
         Some(secret) => connected(worker, valid_spec, secret, home).await,
     };
     // A home cluster that does not answer has revoked nothing.
@@ -40,5 +41,23 @@ async fn connected(
     let data = followed.read(&worker.context.cluster, &worker.name, &worker.inputs_changed).await;
     let account = valid_spec.service_account.as_deref();
     check_use(&worker.context, &worker.name, (secret, account), home).await?;
-    connect_target(&worker.context, &worker.name, secret, data?).await
+    let found = connect_target(&worker.context, &worker.resource_recorder, secret, data?).await;
+    if found.is_err() {
+        // The previous access has ended, also if the new one cannot be tried now.
+        withdraw_claims(worker).await;
+    }
+    found
+}
+
+/// Ends the last request if the Secret of its cluster is gone or gives another access now, although
+/// the newest spec is refused for another reason.
+pub(super) async fn end_with_secret(worker: &mut SyncWorker) {
+    let Some(last) = worker.requests.as_ref().map(|requests| requests.borrow().clone()) else { return };
+    if last.valid_spec.cluster.is_none() {
+        return;
+    }
+    let found = target(worker, &last.valid_spec, &last.home).await;
+    if found.is_ok_and(|now| !is_same_cluster(&now, &last.cluster)) {
+        withdraw_claims(worker).await;
+    }
 }

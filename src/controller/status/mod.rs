@@ -108,6 +108,8 @@ struct StatusState {
     current: Option<Time>,
     /// Scope of the Sync, as far as this daemon knows it.
     scope: Option<Scope>,
+    /// Id of the other cluster with the objects, once known.
+    target_uid: Option<String>,
     /// The revision that last rendered completely.
     held: Option<HeldRevision>,
     /// The revisions that were approved, once one was.
@@ -198,6 +200,7 @@ impl StatusRecorder {
                 ..StatusState::default()
             };
             state.scope = persisted.scope.clone();
+            state.target_uid = persisted.target_uid.clone();
         }
         let changed = state.generation != generation || state.suspended != suspended;
         if changed && !suspended && state.report.is_some() {

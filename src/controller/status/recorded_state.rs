@@ -89,6 +89,35 @@ impl StatusRecorder {
         is_written(within, wait).await
     }
 
+    /// True if the Sync may own objects, or is about to write the first of them.
+    pub(crate) fn has_scope(&self) -> bool {
+        let state = self.lock();
+        state.scope.is_some() || state.persisted_status.scope.is_some()
+    }
+
+    /// Returns the id of the other cluster with the objects, once recorded.
+    pub(crate) fn target_uid(&self) -> Option<String> {
+        let state = self.lock();
+        state.target_uid.clone().or_else(|| state.persisted_status.target_uid.clone())
+    }
+
+    /// Records the id of the other cluster in which the Sync is about to own objects; false if the
+    /// status does not have it in time.
+    pub(crate) async fn record_target(&self, uid: &str, within: Duration) -> bool {
+        let (done, wait) = oneshot::channel();
+        {
+            let mut state = self.lock();
+            state.target_uid = Some(uid.to_owned());
+            if state.persisted_status.target_uid == state.target_uid {
+                return true;
+            }
+            state.waiting.push(done);
+        }
+        self.0.urgent.notify_one();
+        self.0.changed.notify_one();
+        is_written(within, wait).await
+    }
+
     /// Records the revision that is about to be applied; false if the status does not have it in
     /// time.
     pub(crate) async fn record_revision(&self, held: HeldRevision, within: Duration) -> bool {
@@ -200,16 +229,22 @@ impl StatusState {
         }
         let mut next = SyncStatus::clone(&self.persisted_status);
         next.scope = self.scope.clone().or(next.scope);
+        next.target_uid = self.target_uid.clone().or(next.target_uid);
         self.adds_held(&mut next);
         self.adds_last_hooks(&mut next.finished);
         (next != *self.persisted_status).then(|| (self.uid.clone(), Arc::new(next)))
     }
 
-    /// Returns the command that grants all permissions that the Sync needs.
+    /// Returns the command that grants all permissions that the Sync needs; empty if its objects
+    /// are in another cluster.
     pub(super) fn grant(&self, name: &SyncName) -> String {
-        match self.uid.is_empty() {
-            true => "moorline rbac PATH | kubectl apply -f -".to_owned(),
-            false => format!("moorline rbac --sync {} -n {} | kubectl apply -f -", name.name, name.namespace),
+        match (self.uid.is_empty(), name.target()) {
+            // Nothing that is granted at home counts in another cluster.
+            (_, Some(_)) => String::new(),
+            (true, _) => "moorline rbac PATH | kubectl apply -f -".to_owned(),
+            (false, _) => {
+                format!("moorline rbac --sync {} -n {} | kubectl apply -f -", name.name, name.namespace)
+            }
         }
     }
 
@@ -224,6 +259,7 @@ impl StatusState {
     /// reconcile.
     pub(super) fn completed(&mut self, mut next: SyncStatus) -> SyncStatus {
         next.scope = self.scope.clone().or(next.scope);
+        next.target_uid = self.target_uid.clone().or(next.target_uid);
         self.adds_held(&mut next);
         self.adds_last_hooks(&mut next.finished);
         // Counts alone are no reason to write a status.

@@ -193,7 +193,9 @@ fn pending(recorder: &StatusRecorder) -> Option<Duration> {
 /// Completes the tasks that wait for recorded data, once the status has it.
 fn notify_waiters(recorder: &StatusRecorder) {
     let mut state = recorder.lock();
+    let has_target = state.target_uid.is_none() || state.persisted_status.target_uid == state.target_uid;
     if state.persisted_status.scope == state.scope
+        && has_target
         && state.has_written_held()
         && state.has_written_last_hooks()
     {

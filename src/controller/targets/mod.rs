@@ -5,6 +5,7 @@
 //! and a queue of its own; nothing of it is used for another cluster, and the home identity is
 //! never used for it. A Secret with other data gets a new connection.
 
+mod identity;
 mod kubeconfig;
 
 use std::collections::{BTreeSet, HashMap};
@@ -16,14 +17,15 @@ use serde_json::Value;
 use super::Context;
 use super::reconcile::prepare::cluster_error;
 use super::spec::TargetSecret;
+use super::status::StatusRecorder;
 use crate::api::{SyncName, target_mark};
 use crate::clock;
-use crate::cluster::remote::{RemoteAccess, remote_cluster};
-use crate::cluster::{Cluster, Connection, SecretData, SyncWatchEvent, WatchGuard, watch_server};
+use crate::cluster::remote::{RemoteAccess, is_same_cluster, remote_cluster};
+use crate::cluster::{ApiError, Cluster, Connection, SecretData, SyncWatchEvent, WatchGuard, watch_server};
 use crate::fair_queue::FairQueue;
-use crate::object::ObjectId;
 use crate::report::{ErrorCause, ReconcileError};
 use crate::source::OutboundClient;
+use identity::{Confirmation, IDENTITY_NAMESPACE, check_id, read_id, unread};
 use kubeconfig::read_access;
 
 /// Syncs of one other cluster whose object statuses are read at the same time.
@@ -32,10 +34,6 @@ const READS: usize = 4;
 const FRESH: Duration = Duration::from_secs(60);
 /// Maximum number of permissions that are kept.
 const MAX_PERMISSIONS: usize = 4096;
-/// Time limit of the read of the home cluster's id.
-const IDENTIFY: Duration = Duration::from_secs(5);
-/// Namespace whose uid is the id of a cluster, also after a restored backup.
-const IDENTITY_NAMESPACE: &str = "kube-system";
 
 /// Creates the connection to another cluster; tests replace it.
 pub type RemoteConnector = Box<dyn Fn(&RemoteAccess) -> Result<Connection, String> + Send + Sync>;
@@ -61,6 +59,9 @@ struct TargetState {
 struct Target {
     access: RemoteAccess,
     cluster: Cluster,
+    /// Its id when it was connected.
+    id: Box<str>,
+    confirmation: Arc<Confirmation>,
     reads: FairQueue,
     /// Syncs that have their objects there.
     syncs: BTreeSet<SyncName>,
@@ -91,13 +92,7 @@ impl Targets {
         if self.lock().home.is_some() {
             return true;
         }
-        let read = async {
-            cluster.discovery().ensure().await.ok()?;
-            let id = ObjectId::new("", "Namespace", "", IDENTITY_NAMESPACE).ok()?;
-            let live = cluster.objects().read_metadata(&id, "v1").await.ok()??;
-            live.metadata("uid").and_then(Value::as_str).filter(|uid| !uid.is_empty()).map(Box::from)
-        };
-        let found: Option<Box<str>> = tokio::time::timeout(IDENTIFY, read).await.ok().flatten();
+        let found = read_id(cluster).await.ok();
         if found.is_none() {
             tracing::warn!(
                 "Syncs with spec.cluster wait: the uid of the namespace {IDENTITY_NAMESPACE} cannot be read"
@@ -138,16 +133,37 @@ impl Targets {
         self.lock().known.values().map(|target| target.cluster.clone()).collect()
     }
 
-    /// Returns the cluster behind this access, if it is connected.
-    fn known(&self, sync: &SyncName, mark: &str, access: &RemoteAccess) -> Option<Cluster> {
+    /// Checks before a write that the cluster of a Sync is still the one that was connected, and
+    /// that its connection was not replaced.
+    pub(super) async fn confirm(&self, sync: &SyncName, cluster: &Cluster) -> Result<(), ApiError> {
+        let Some(mark) = sync.target() else { return Ok(()) };
+        let known = {
+            let state = self.lock();
+            let target = state.known.get(mark).filter(|target| is_same_cluster(&target.cluster, cluster));
+            target.map(|target| (target.id.clone(), target.confirmation.clone()))
+        };
+        match known {
+            Some((id, confirmation)) => confirmation.check(cluster, &id).await,
+            None => Err(ApiError::Unreachable("the access to its cluster was replaced".into())),
+        }
+    }
+
+    /// Returns the cluster behind this access with its id, if it is connected.
+    fn known(&self, sync: &SyncName, mark: &str, access: &RemoteAccess) -> Option<(Cluster, Box<str>)> {
         let mut state = self.lock();
         let target = state.known.get_mut(mark).filter(|target| target.access == *access)?;
         target.syncs.insert(sync.clone());
-        Some(target.cluster.clone())
+        Some((target.cluster.clone(), target.id.clone()))
     }
 
     /// Adds a cluster, or replaces the connection to it. Another task may have been faster.
-    fn add(&self, sync: &SyncName, mark: &str, access: RemoteAccess, cluster: Cluster) -> Cluster {
+    fn add(
+        &self,
+        sync: &SyncName,
+        mark: &str,
+        access: RemoteAccess,
+        (cluster, id): (Cluster, Box<str>),
+    ) -> (Cluster, Box<str>) {
         if let Some(known) = self.known(sync, mark, &access) {
             return known;
         }
@@ -165,9 +181,10 @@ impl Targets {
         let mut syncs = state.known.remove(mark).map(|before| before.syncs).unwrap_or_default();
         syncs.insert(sync.clone());
         let reads = FairQueue::new(READS);
-        let target = Target { access, cluster: cluster.clone(), reads, syncs, server };
+        let (found, confirmation) = ((cluster.clone(), id.clone()), Arc::default());
+        let target = Target { access, cluster, id, confirmation, reads, syncs, server };
         state.known.insert(mark.into(), target);
-        cluster
+        found
     }
 
     fn is_permitted(&self, key: &(Box<str>, Box<str>)) -> bool {
@@ -199,11 +216,16 @@ fn failure(cause: ErrorCause, message: String) -> ReconcileError {
     ReconcileError { cause, message, problems: Vec::new(), permanent: false }
 }
 
+/// True if the objects of a Sync are in another cluster, also if `spec.cluster` was removed.
+pub(super) fn is_remote(recorder: &StatusRecorder) -> bool {
+    recorder.name().target().is_some() || recorder.target_uid().is_some()
+}
+
 /// Refuses a Sync whose `spec.cluster` was removed: its objects are in the other cluster.
-pub(super) fn check_home(sync: &SyncName) -> Result<(), ReconcileError> {
-    match sync.target() {
-        None => Ok(()),
-        Some(_) => Err(failure(ErrorCause::SpecInvalid, CHANGED.to_owned())),
+pub(super) fn check_home(recorder: &StatusRecorder) -> Result<(), ReconcileError> {
+    match is_remote(recorder) {
+        false => Ok(()),
+        true => Err(failure(ErrorCause::SpecInvalid, CHANGED.to_owned())),
     }
 }
 
@@ -248,23 +270,39 @@ pub(super) async fn check_use(
     Ok(())
 }
 
-/// Returns the cluster that the data of a Secret give access to. No request is sent.
+/// Returns the cluster that the data of a Secret give access to. A new access is used only after
+/// the id of the cluster was read.
+///
+/// # Errors
+///
+/// A refusal if it is another cluster than the one that the status names.
 pub(super) async fn connect_target(
     context: &Context,
-    sync: &SyncName,
+    recorder: &StatusRecorder,
     secret: &TargetSecret,
     data: SecretData,
 ) -> Result<Cluster, ReconcileError> {
-    let invalid = |why: String| {
-        failure(INVALID, format!("spec.cluster: the Secret {} cannot be used: {why}", secret.name))
-    };
+    let sync = recorder.name();
+    let invalid = |why: String| unusable(secret, &why);
     let Some(mark) = sync.target() else { return Err(invalid("the Sync has no mark".to_owned())) };
     let access =
         read_access(&data.data, secret.key.as_deref()).map_err(|error| invalid(error.to_string()))?;
     drop(data);
-    if let Some(known) = context.targets.known(sync, mark, &access) {
-        return Ok(known);
-    }
+    let (cluster, id) = match context.targets.known(sync, mark, &access) {
+        Some(known) => known,
+        None => connect_anew(context, sync, (secret, mark), access).await?,
+    };
+    check_id(recorder, &secret.name, &id).await.map(|()| cluster)
+}
+
+/// Connects to a cluster, and reads its id.
+async fn connect_anew(
+    context: &Context,
+    sync: &SyncName,
+    (secret, mark): (&TargetSecret, &str),
+    access: RemoteAccess,
+) -> Result<(Cluster, Box<str>), ReconcileError> {
+    let invalid = |why: String| unusable(secret, &why);
     let connection = match context.targets.connector.get() {
         Some(connector) => connector(&access).map_err(invalid)?,
         None => {
@@ -273,8 +311,14 @@ pub(super) async fn connect_target(
             Connection::to_remote(&access, check).map_err(|error| invalid(error.to_string()))?
         }
     };
-    let cluster = remote_cluster(&context.cluster, connection, &context.settings());
-    Ok(context.targets.add(sync, mark, access, cluster))
+    let place = format!("{}/{}", sync.namespace, secret.name);
+    let cluster = remote_cluster(&context.cluster, connection, &context.settings(), &place);
+    let id = read_id(&cluster).await.map_err(|failure| unread(&secret.name, &failure))?;
+    Ok(context.targets.add(sync, mark, access, (cluster, id)))
+}
+
+fn unusable(secret: &TargetSecret, why: &str) -> ReconcileError {
+    failure(INVALID, format!("spec.cluster: the Secret {} cannot be used: {why}", secret.name))
 }
 
 /// Cause of a Secret that gives no access to another cluster.

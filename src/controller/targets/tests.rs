@@ -32,6 +32,8 @@ const MAPS: &str = "/api/v1/namespaces/shop/configmaps";
 struct Hub {
     home: Sandbox,
     east: Sandbox,
+    /// A third cluster, to which the token `other` leads.
+    west: Sandbox,
     books: DemoRepository,
     /// Tokens of the connections to the other cluster, each with its line.
     lines: Arc<Mutex<Vec<(String, ClientLink)>>>,
@@ -61,8 +63,8 @@ fn kubeconfig(token: &str, more: &Value) -> String {
 impl Hub {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let [home, east] = [1, 2].map(|seed| Sandbox::new(&Options { seed, ..Options::default() }));
-        for (sandbox, name) in [(&home, "moorline"), (&home, "shop"), (&east, "shop")] {
+        let [home, east, west] = [1, 2, 3].map(|seed| Sandbox::new(&Options { seed, ..Options::default() }));
+        for (sandbox, name) in [(&home, "moorline"), (&home, "shop"), (&east, "shop"), (&west, "shop")] {
             let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
             sandbox.apply("/api/v1/namespaces", &body, "test").unwrap();
         }
@@ -101,17 +103,18 @@ impl Hub {
         };
         let context = Arc::new(Context::new(cluster, Board::new(false), parts));
         let lines = Arc::<Mutex<Vec<(String, ClientLink)>>>::default();
-        let (known, server) = (lines.clone(), east.clone());
+        let (known, server, other) = (lines.clone(), east.clone(), west.clone());
         let connector: RemoteConnector = Box::new(move |access| {
             assert_eq!(access.host_and_port(), ("east.example.com", 443));
-            let (client, line) = server.named_client("hub");
+            let is_other = access.token.as_deref() == Some("other");
+            let (client, line) = if is_other { &other } else { &server }.named_client("hub");
             known.lock().unwrap().push((access.token.clone().unwrap(), line));
             Ok(Connection::from_client(client, "default"))
         });
         context.targets.connect_by(connector);
         let (_, calls) = mpsc::channel(1);
         tokio::spawn(manager::run(context, calls));
-        Self { home, east, books, lines, _end: end, _folder: folder }
+        Self { home, east, west, books, lines, _end: end, _folder: folder }
     }
 
     fn sync(&self, name: &str, more: &Value) {
@@ -241,6 +244,71 @@ async fn objects_of_one_id_in_two_clusters_are_two_objects() {
     hub.until("the objects there are deleted", |hub| both(hub, "settings")[1].is_none()).await;
     hub.until("the Sync is gone", |hub| hub.home.get(&format!("{SYNCS}/east")).is_none()).await;
     assert_eq!([both(&hub, "settings"), both(&hub, "extra")], [[text("home"), None], [text("home"), None]]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_is_written_in_another_cluster_than_before_or_after_the_end_of_the_secret() {
+    let hub = Hub::new();
+    let (none, cluster) = (json!({}), json!({"secretRef": {"name": "east"}}));
+    let pause = async |millis| tokio::time::sleep(Duration::from_millis(millis)).await;
+    let is = |hub: &Hub, place: &str| Hub::place(&hub.east, "settings") == text(place);
+    let change = |hub: &Hub, url: &str| {
+        let spec = json!({"spec": {"source": {"git": {"url": url}}}});
+        hub.home.merge(&format!("{SYNCS}/east"), &spec, "test").unwrap();
+    };
+    hub.secret(&kubeconfig("one", &none));
+    hub.sync("east", &json!({"cluster": cluster, "deletionPolicy": "Delete"}));
+    hub.until("east is applied", |hub| is(hub, "east") && hub.ready("east").0 == "Applied").await;
+    let uid =
+        |sandbox: &Sandbox| sandbox.get("/api/v1/namespaces/kube-system").unwrap()["metadata"]["uid"].clone();
+    assert_ne!(uid(&hub.east), uid(&hub.west));
+    assert_eq!(hub.home.get(&format!("{SYNCS}/east")).unwrap()["status"]["targetUid"], uid(&hub.east));
+
+    // The Secret of another cluster: nothing is written or deleted in either of them.
+    hub.secret(&kubeconfig("other", &none));
+    hub.until("another cluster is refused", |hub| hub.ready("east").0 == "OtherCluster").await;
+    Hub::edit(&hub.east, "settings");
+    hub.home.delete(&format!("{SYNCS}/east")).unwrap();
+    hub.until("the deletion waits", |hub| hub.ready("east").1.contains("--abandon-cluster")).await;
+    pause(500).await;
+    assert_eq!((Hub::place(&hub.west, "settings"), is(&hub, "by hand")), (None, true));
+    hub.secret(&kubeconfig("one", &none));
+    hub.until("the Sync is gone", |hub| hub.home.get(&format!("{SYNCS}/east")).is_none()).await;
+    assert_eq!(Hub::place(&hub.east, "settings"), None);
+
+    // The spec is invalid, and the Secret goes: the access goes with it.
+    hub.sync("east", &json!({"cluster": cluster, "deletionPolicy": "Delete"}));
+    hub.until("east is applied again", |hub| is(hub, "east") && hub.ready("east").0 == "Applied").await;
+    change(&hub, "nonsense");
+    hub.until("the spec is refused", |hub| hub.ready("east").0 == "SpecInvalid").await;
+    Hub::edit(&hub.east, "settings");
+    hub.until("the last request is kept", |hub| is(hub, "east")).await;
+    hub.home.delete(&format!("{SECRETS}/east")).unwrap();
+    pause(500).await;
+    Hub::edit(&hub.east, "settings");
+    pause(1000).await;
+    assert!(is(&hub, "by hand"), "{:?}", hub.ready("east"));
+    hub.secret(&kubeconfig("one", &none));
+    change(&hub, &format!("file://{}", hub.books.path().display()));
+    hub.until("it is repaired", |hub| is(hub, "east") && hub.ready("east").0 == "Applied").await;
+
+    // Another cluster behind the same address and with the same user.
+    hub.east.delete("/api/v1/namespaces/kube-system").unwrap();
+    hub.until("it is gone", |hub| hub.east.get("/api/v1/namespaces/kube-system").is_none()).await;
+    let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system"}});
+    hub.east.apply("/api/v1/namespaces", &body, "test").unwrap();
+    pause(2100).await;
+    Hub::edit(&hub.east, "settings");
+    hub.until("it is noticed", |hub| hub.ready("east").1.contains("another one than before")).await;
+    assert!(is(&hub, "by hand"));
+
+    // A person decides, also if the spec is invalid.
+    change(&hub, "nonsense");
+    hub.until("the spec is refused", |hub| hub.ready("east").0 == "SpecInvalid").await;
+    hub.home.delete(&format!("{SYNCS}/east")).unwrap();
+    hub.until("the deletion waits", |hub| hub.ready("east").1.contains("--abandon-cluster")).await;
+    pause(500).await;
+    assert!(hub.ready("east").1.contains("SpecInvalid") && is(&hub, "by hand"), "{:?}", hub.ready("east"));
 }
 
 /// Serves the sandbox over TLS as `localhost`; returns the port, and how each connection begins.

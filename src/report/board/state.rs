@@ -156,7 +156,7 @@ pub fn advice(reason: Reason, sync: &SyncName) -> Option<Cow<'static, str>> {
         Reason::Contested => {
             "Another controller keeps changing the same fields. Remove them from Git, list them in spec.ignoreFields, or stop the other controller."
         }
-        Reason::RightsMissing => "An administrator has to run the command in the message.",
+        Reason::RightsMissing => "An administrator has to grant the permissions that the message names.",
         Reason::SpecInvalid => "Fix the spec of the Sync.",
         Reason::ServiceAccountRequired => "Name a ServiceAccount in spec.serviceAccountName.",
         Reason::DependencyCycle => "Remove one of the Syncs from spec.dependsOn.",

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use futures::StreamExt as _;
 
 use super::{ConsoleAccess, SIDE_BY_SIDE};
-use crate::api::EventReason;
-use crate::object::ObjectId;
+use crate::api::{EventReason, SyncName};
+use crate::object::{GroupKind, ObjectId};
 use crate::report::board::{Activity, ObjectPlace, Repair, SyncCard};
 use crate::serve::viewer::{AccessQuestion, Viewer};
 
@@ -61,6 +61,10 @@ impl ConsoleAccess {
         let shown = read.iter().map(place_of);
         let repaired = card.repairs.iter().map(|repair| place_of(&repair.id));
         let told = card.objects.rows().filter(|row| row.has_content()).map(|row| row.place());
+        if card.name.target().is_some() {
+            let places = shown.chain(repaired).chain(told).collect();
+            return self.hidden_elsewhere(viewer, &card.name, places).await;
+        }
         let mut asked = BTreeMap::new();
         let mut hidden = BTreeMap::new();
         let mut seen = BTreeSet::new();
@@ -84,8 +88,84 @@ impl ConsoleAccess {
         hidden.extend(decided.into_iter().flatten());
         HiddenContent(hidden)
     }
+
+    /// The hidden content of objects in another cluster: those who may `get` the Secrets beside the
+    /// Sync could read all of it with the kubeconfig. Rights at home say nothing about it.
+    async fn hidden_elsewhere(
+        &self,
+        viewer: &Viewer,
+        sync: &SyncName,
+        places: BTreeSet<ObjectPlace>,
+    ) -> HiddenContent {
+        if places.is_empty() {
+            return HiddenContent::default();
+        }
+        let secrets = (GroupKind::new("", "Secret"), Some(sync.namespace.clone()));
+        let why = match self.reviews.is_allowed(viewer, AccessQuestion::of_place("get", &secrets)).await {
+            Ok(true) => return HiddenContent::default(),
+            Ok(false) => format!(
+                "it is in another cluster, and you may not get the Secrets in {}, one of which is its kubeconfig",
+                sync.namespace
+            ),
+            Err(why) => why,
+        };
+        HiddenContent(places.into_iter().map(|place| (place, why.clone())).collect())
+    }
 }
 
 fn place_of(id: &ObjectId) -> ObjectPlace {
     (id.group_kind(), id.namespace().map(Box::from))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use tokio::sync::mpsc;
+
+    use super::*;
+    use crate::api::SyncStatus;
+    use crate::report::board::SourceSummary;
+    use crate::serve::viewer::{AccessRequest, AccessReviews, Person};
+
+    /// True if a person with these rights does not see the content of a ConfigMap.
+    async fn is_hidden(name: &SyncName, rights: &'static [(&str, &str)]) -> bool {
+        let (ask, mut asked) = mpsc::channel::<AccessRequest>(8);
+        tokio::spawn(async move {
+            while let Some(AccessRequest { question, answer, .. }) = asked.recv().await {
+                let namespace = question.namespace.as_deref().unwrap_or_default();
+                let _ = answer.send(Ok(rights.contains(&(&*question.resource, namespace))));
+            }
+        });
+        let access = ConsoleAccess { reviews: AccessReviews::new(ask), actions: mpsc::channel(1).0 };
+        let person = Person { user: "ada".to_owned(), uid: None, groups: Vec::new(), extra: BTreeMap::new() };
+        let card = SyncCard {
+            name: name.clone(),
+            version: 0,
+            source: Arc::new(SourceSummary::default()),
+            status: Arc::new(SyncStatus::default()),
+            objects: Arc::default(),
+            repairs: Arc::from([]),
+            activities: Arc::from([]),
+        };
+        let id = ObjectId::parse("/ConfigMap|shop/settings").unwrap();
+        let viewer = Viewer::Person(Arc::new(person));
+        let hidden = access.hidden_content(&viewer, &card, std::slice::from_ref(&id)).await;
+        hidden.reason(&id).is_some()
+    }
+
+    #[tokio::test]
+    async fn content_in_another_cluster_is_shown_to_those_who_may_get_its_kubeconfig() {
+        let home = SyncName::new("ops", "shop");
+        let away = home.in_target("mark");
+        for (name, rights, expect) in [
+            (&home, &[("ConfigMap", "shop")] as &[(&str, &str)], false),
+            (&home, &[("Secret", "ops")], true),
+            (&away, &[("ConfigMap", "shop")], true),
+            (&away, &[("Secret", "shop")], true),
+            (&away, &[("Secret", "ops")], false),
+        ] {
+            assert_eq!(is_hidden(name, rights).await, expect, "{name:?} {rights:?}");
+        }
+    }
 }

@@ -87,6 +87,7 @@ fn outputs_of_commands_fit_their_schemas() {
         change: Some(Change::Updated),
         reason: Reason::DriftRepaired,
         sync: Some("a/b".to_owned()),
+        cluster_secret: Some("a/east".to_owned()),
         drift: Some(DriftNote { manager: Some("kubectl".to_owned()), fields: vec!["data.a".to_owned()] }),
         unanswered: Some(true),
         ..changes("2026-01-02T03:04:05.000Z")

@@ -45,6 +45,7 @@ pub(super) fn full_status() -> SyncStatus {
         "observedGeneration": 1,
     });
     SyncStatus {
+        target_uid: text("uid"),
         hooks_at_deletion: vec![],
         observed_generation: Some(1),
         conditions: vec![serde_json::from_value(condition).expect("a condition")],
