@@ -50,6 +50,7 @@ use crate::source::{AllowList, Repositories};
 pub use cache_losses::CacheKind;
 use cache_losses::CacheLosses;
 pub use live_objects::serve_live_objects;
+pub use memory::verification_times::until_turn;
 use notifications::NotificationCenter;
 use peers::Peers;
 use peers::latest_revisions::LatestRevisions;
