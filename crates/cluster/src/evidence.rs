@@ -27,12 +27,7 @@ pub(super) struct Judgement {
 }
 
 /// Judges all evidence that was not judged yet.
-pub async fn judge_evidence(
-    cluster: &Cluster,
-    owner: &SyncName,
-    desired: &DesiredSet,
-    stop: &CancelFlag,
-) {
+pub async fn judge_evidence(cluster: &Cluster, owner: &SyncName, desired: &DesiredSet, stop: &CancelFlag) {
     let open = cluster.read_observed(owner, |set| unjudged(desired, set));
     let mut believed = 0;
     for some in open.chunks(AT_A_TIME) {

@@ -95,7 +95,7 @@ pub struct Observed {
     pub pause_until: Option<i64>,
     /// Completion of a Job or Pod.
     pub completion: Completion,
-    /// Baseline for drift detection; absent before an apply of ours.
+    /// Baseline for drift detection; absent before an apply of ours, or a belief.
     pub baseline: Option<Box<Baseline>>,
     /// Our own entry where there is no baseline, compressed.
     pub own_entry: Option<Arc<[u8]>>,
