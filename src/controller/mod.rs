@@ -55,6 +55,7 @@ pub use cache_losses::CacheKind;
 use cache_losses::CacheLosses;
 use change_windows::WindowCenter;
 pub use live_objects::serve_live_objects;
+pub use memory::verification_times::until_turn;
 use notifications::NotificationCenter;
 use peers::Peers;
 use peers::latest_revisions::LatestRevisions;

@@ -5,6 +5,7 @@
 //! annotation and in a field of its kind.
 
 use base64::Engine as _;
+use moorline::object::ObjectId;
 use serde_json::{Value, json};
 
 /// The namespace of all objects.
@@ -31,6 +32,14 @@ pub(crate) fn collection(number: usize) -> String {
     let (version, _, plural) = KINDS[number % KINDS.len()];
     let root = if version.contains('/') { "apis" } else { "api" };
     format!("/{root}/{version}/namespaces/{NAMESPACE}/{plural}")
+}
+
+/// The object at a path.
+pub(crate) fn id_of(path: &str) -> Option<ObjectId> {
+    let (place, name) = path.rsplit_once('/')?;
+    let (version, kind, _) = KINDS[(0..KINDS.len()).find(|number| collection(*number) == place)?];
+    let group = version.split_once('/').map_or("", |(group, _)| group);
+    ObjectId::new(group, kind, NAMESPACE, name).ok()
 }
 
 /// The collection of hooks. Nobody but a story runs these Pods.

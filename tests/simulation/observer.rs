@@ -7,6 +7,7 @@
 //! (truth of a status) and `observer/suspensions.rs`; `world/chapters.rs` has the rules of the
 //! chapters.
 
+mod daily_round;
 mod suspensions;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -79,6 +80,8 @@ struct Seen {
     relisted: BTreeMap<(String, String), Instant>,
     /// Number of requests of each client about each object in the minute that began then.
     asked: BTreeMap<(String, String), (Instant, u32)>,
+    /// In a quiet hour: the verifications that the daily round has made.
+    round: Option<daily_round::Round>,
     trace: DefaultHasher,
     log: Option<String>,
     began: Option<Instant>,
@@ -209,7 +212,8 @@ impl Seen {
             self.relisted.entry(place).or_insert(now);
         }
         let class = class(path, reads, query);
-        *self.counts.entry(class).or_default() += 1;
+        let is_round = class == "object" && self.is_of_the_round(path, heard);
+        *self.counts.entry(if is_round { "round" } else { class }).or_default() += 1;
         if class == "object" {
             self.hammered(heard, path, now);
         }

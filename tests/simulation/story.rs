@@ -89,7 +89,9 @@ async fn go(world: &mut World, seed: u64, steps: &[Step]) -> Result<(), String> 
     }
     settles(world).await?;
     world.observer.counts();
+    world.observer.is_quiet(true);
     sleep(QUIET).await;
+    world.observer.is_quiet(false);
     check(world)?;
     if let Some(difference) = world.difference() {
         return Err(format!("it did not stay: {difference}"));

@@ -277,6 +277,11 @@ impl Cluster {
         self.0.store.mark_unverified(owner, ids);
     }
 
+    /// Marks objects whose daily verification is due.
+    pub fn mark_overdue(&self, owner: &SyncName, ids: &[ObjectId]) {
+        self.0.store.mark_overdue(owner, ids);
+    }
+
     /// Marks all objects as unverified, so that they are verified again.
     pub fn mark_all_unverified(&self) {
         self.0.discovery.forget_server_version();

@@ -1,7 +1,7 @@
 //! Judges the evidence about listed objects, so that a restart costs what changed.
 //!
 //! In: the desired objects of a Sync, and the store with the first lists after a start.
-//! Out: the objects that are believed without a request. All others keep their suspicion, by which
+//! Out: in the store, the objects that are believed without a request. All others keep their suspicion, by which
 //! they are ordered for verification.
 
 use std::sync::Arc;
@@ -26,15 +26,10 @@ pub(super) struct Judgement {
     pub(super) suspicion: Option<Suspicion>,
 }
 
-/// Judges all evidence that was not judged yet; returns the believed objects.
-pub async fn judge_evidence(
-    cluster: &Cluster,
-    owner: &SyncName,
-    desired: &DesiredSet,
-    stop: &CancelFlag,
-) -> Vec<ObjectId> {
+/// Judges all evidence that was not judged yet.
+pub async fn judge_evidence(cluster: &Cluster, owner: &SyncName, desired: &DesiredSet, stop: &CancelFlag) {
     let open = cluster.read_observed(owner, |set| unjudged(desired, set));
-    let mut believed = Vec::new();
+    let mut believed = 0;
     for some in open.chunks(AT_A_TIME) {
         if stop.is_cancelled() {
             break;
@@ -44,14 +39,13 @@ pub async fn judge_evidence(
             let suspicion = evidence.suspicion(id, &applied);
             Some(Judgement { id: id.clone(), evidence: evidence.clone(), suspicion })
         });
-        believed.extend(cluster.0.store.record_judgements(owner, judged.collect()));
+        believed += cluster.0.store.record_judgements(owner, judged.collect()).len();
         tokio::task::yield_now().await;
     }
     if !open.is_empty() {
-        let suspects = open.len() - believed.len();
-        tracing::info!(sync = %owner, believed = believed.len(), suspects, "judged the objects by their managedFields");
+        let suspects = open.len() - believed;
+        tracing::info!(sync = %owner, believed, suspects, "judged the objects by their managedFields");
     }
-    believed
 }
 
 /// Returns the unjudged evidence about objects that were applied in their desired form.

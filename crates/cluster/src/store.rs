@@ -277,6 +277,15 @@ impl Store {
         }
     }
 
+    /// Marks objects whose daily verification is due.
+    pub(super) fn mark_overdue(&self, owner: &SyncName, ids: &[ObjectId]) {
+        let mut inner = self.lock();
+        let view = inner.view(&owner.label(), || owner.clone());
+        for id in ids {
+            view.set.update(id, Observed::mark_overdue);
+        }
+    }
+
     /// Marks all objects as unverified, so that they are verified again.
     pub(super) fn mark_all_unverified(&self) {
         for view in self.lock().views.values_mut() {

@@ -14,7 +14,7 @@ use crate::controller::memory::compare_failures::VerifyMethod;
 use crate::controller::schedule::{RetryPolicy, Uptime};
 use crate::desired::DesiredSet;
 use crate::object::ObjectId;
-use crate::observed::{Observed, ObservedSet, Verification};
+use crate::observed::{Observed, ObservedSet, Suspicion, Verification};
 use crate::plan::{Action, Change, Hold, Outcome, Plan, Step, changed_fields};
 
 /// Attempts to compare an object that changes between the two requests.
@@ -41,15 +41,16 @@ pub(crate) fn to_verify(
     order_by_suspicion(applied.chain(compared).collect(), observed).into()
 }
 
-/// Sorts verifications: the strongest suspicion first, and those last that are due only because
-/// they were not verified for long.
+/// Sorts verifications: the strongest suspicion first, and those last whose daily verification is
+/// due. An object without evidence was written after the list.
 fn order_by_suspicion(
     mut found: Vec<(ObjectId, VerifyMethod)>,
     observed: &ObservedSet,
 ) -> Vec<(ObjectId, VerifyMethod)> {
     found.sort_by_key(|(id, _)| {
-        let suspicion = observed.get(id).and_then(Observed::suspicion);
-        (suspicion.is_none(), suspicion)
+        let seen = observed.get(id);
+        let suspicion = seen.and_then(Observed::suspicion).unwrap_or(Suspicion::NewerWriter);
+        (seen.is_some_and(|seen| seen.overdue), suspicion)
     });
     found
 }
@@ -176,7 +177,6 @@ mod tests {
     use super::*;
     use crate::api::SyncName;
     use crate::object::{Object, Origin};
-    use crate::observed::Suspicion;
 
     #[test]
     fn the_strongest_suspicion_is_verified_first() {
@@ -189,8 +189,11 @@ mod tests {
             Some(Suspicion::EntryUnusual),
             Some(Suspicion::NewerWriter),
             Some(Suspicion::MetadataDiffers),
+            Some(Suspicion::NewerWriterAndDifference),
         ];
-        for (at, suspicion) in suspicions.into_iter().enumerate() {
+        // The first is due by the daily round; an event came before the last was judged.
+        let suspicions = suspicions.into_iter().chain([None]);
+        for (at, suspicion) in suspicions.enumerate() {
             let entry =
                 json!({"manager": owner.manager(), "operation": "Apply", "time": "2026-01-01T00:00:00Z"});
             let Value::Object(body) = json!({"metadata": {"name": at.to_string(), "managedFields": [entry]}})
@@ -203,13 +206,17 @@ mod tests {
             let mut seen = Observed::first_listed(&object, &owner);
             match suspicion {
                 Some(suspicion) => seen.judge(Some(suspicion)),
-                None => seen.unverify(),
+                None if at > 0 => seen.unverify(),
+                None => {
+                    seen.judge(None);
+                    seen.mark_overdue();
+                }
             }
             observed.insert(id, seen);
         }
         let found = observed.iter().map(|(id, _)| (id.clone(), VerifyMethod::Apply)).collect();
         let order = order_by_suspicion(found, &observed);
         let names: Vec<&str> = order.iter().map(|(id, _)| id.name()).collect();
-        assert_eq!(names, ["4", "2", "5", "3", "1", "0"]);
+        assert_eq!(names, ["6", "2", "5", "4", "7", "3", "1", "0"]);
     }
 }

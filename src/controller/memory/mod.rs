@@ -11,7 +11,7 @@ pub(crate) mod prune_guards;
 mod rejected_manifests;
 mod retry_state;
 pub(crate) mod stuck_deletions;
-mod verification_times;
+pub(crate) mod verification_times;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -31,9 +31,11 @@ use super::reconcile::webhook_backends::WebhookFailures;
 use super::schedule::{Backoff, RetryPolicy, Uptime};
 use super::status::reconcile_result::UnhealthySnapshot;
 use crate::api::SyncName;
+use crate::clock;
 use crate::cluster::{Cluster, CrdChanges};
 use crate::desired::DesiredSet;
 use crate::object::{GroupKind, ObjectId};
+use crate::observed::ObservedSet;
 use crate::plan::{Deferrals, DuePlan, FailedStep, Hold, Outcome, Replacement};
 use crate::source::{ChartVersion, Revision, SignaturePolicy, TrustedKeys};
 use compare_failures::{CompareFailures, VerifyMethod};
@@ -341,9 +343,19 @@ impl SyncMemory {
         self.verification_times.replied(ids, now);
     }
 
-    /// Records that these objects are believed without a request.
-    pub(crate) fn believed(&mut self, ids: Vec<ObjectId>, now: Uptime, chance: f64) {
-        self.verification_times.believed(ids, now, chance);
+    /// Gives a time of verification to each sound desired object that has none, such as one that is
+    /// believed.
+    pub(crate) fn schedule_sound(
+        &mut self,
+        (desired, observed): (&DesiredSet, &ObservedSet),
+        now: Uptime,
+        every: Duration,
+    ) {
+        let times = &mut self.verification_times;
+        let is_sound = |id: &ObjectId| observed.get(id).is_some_and(|seen| seen.verification.is_sound());
+        let ids = desired.objects().iter().map(|wanted| &wanted.id);
+        let open: Vec<ObjectId> = ids.filter(|id| !times.has(id) && is_sound(id)).cloned().collect();
+        times.schedule(open.into_iter(), now, clock::wall(), every);
     }
 
     /// Returns the next time at which a failure is retried, a wait ends or a deletion is stuck.

@@ -8,6 +8,7 @@ use super::verification_times::hash;
 use super::*;
 use crate::desired::{Phase, PhaseWave};
 use crate::desired::{Scopes, build_desired_set};
+use crate::observed::{Observed, Verification};
 use crate::plan::{Action, Change, Failure, FailureReason, Plan, Rank, Stage, Step, find_blocker};
 use crate::render::{RenderOptions, Rendered, render};
 use crate::source::ObjectHash;
@@ -322,25 +323,43 @@ fn only_an_object_that_others_deleted_was_deleted() {
     assert!(memory.departed.is_empty());
 }
 
-/// No request has verified them: they do not wait for a whole interval, nor come all at once.
+/// Starts closer to each other than any part of a day verify each object once a day nevertheless.
 #[test]
-fn believed_objects_are_verified_evenly_over_a_day_at_times_that_differ_with_each_start() {
-    let ids: Vec<ObjectId> =
-        (0..2000).map(|at| ObjectId::parse(&format!("/ConfigMap|shop/a{at}")).unwrap()).collect();
-    let due_in = |chance: f64, time: Duration| {
-        let mut memory = SyncMemory::default();
-        memory.believed(ids.clone(), at(60), chance);
-        memory.due_for_verification(at(60) + time, DAY)
+fn the_time_of_day_decides_when_an_object_is_due_after_a_start() {
+    let ids: Vec<ObjectId> = (0..10_000).map(|at| id(&format!("ConfigMap/item-{at:06}"))).collect();
+    let due_in = |begun: Duration, time: Duration| {
+        let mut times = VerificationTimes::default();
+        times.schedule(ids.iter().cloned(), at(60), begun, DAY);
+        times.take_due(at(60) + time, DAY)
     };
-    for chance in [0.0, 0.3, 0.999] {
-        assert_eq!(due_in(chance, DAY / 4 - at(1)).len(), 0, "a quarter of the day is quiet");
-        let half = due_in(chance, DAY.mul_f64(0.625)).len();
-        assert!((900..1100).contains(&half), "{half} in the middle of the rest");
-        assert_eq!(due_in(chance, DAY).len(), ids.len());
+    let begun = 20_000 * DAY + at(12_345);
+    assert_eq!(due_in(begun, DAY).len(), ids.len());
+    // Twelve starts, every two hours.
+    let each = (0..12).flat_map(|start| due_in(begun + start * DAY / 12, DAY / 12 - at(1)));
+    let told: BTreeSet<ObjectId> = each.collect();
+    assert!(told.len() > 9_950, "{} of 10,000", told.len());
+    // The bar: one request for each hundred objects in ten minutes.
+    for start in 0..144 {
+        let due = due_in(begun + start * at(600), at(600)).len();
+        assert!((35..=100).contains(&due), "{due} in the ten minutes {start}");
     }
-    let early = |chance| due_in(chance, DAY.mul_f64(0.3));
-    assert!(
-        !early(0.5).is_empty() && early(0.5).iter().all(|id| !early(0.0).contains(id)),
-        "each start begins with others"
-    );
+    // The time of an object that has one does not move.
+    let mut times = VerificationTimes::default();
+    times.replied(ids.iter().cloned(), Uptime::ZERO);
+    times.schedule(ids.iter().cloned(), Uptime::ZERO, begun, DAY);
+    assert!(times.take_due(DAY.mul_f64(0.74), DAY).is_empty());
+}
+
+/// A Sync that returns to its first ServiceAccount has an empty memory, and objects known before.
+#[test]
+fn each_sound_object_that_has_no_time_gets_one() {
+    let mut scene = Scene::new(&["ConfigMap/a", "ConfigMap/b"]);
+    let mut observed = ObservedSet::default();
+    for (text, verification) in
+        [("ConfigMap/a", Verification::Verified), ("ConfigMap/b", Verification::Unverified)]
+    {
+        observed.insert(id(text), Observed { verification, ..Observed::new("u1", "1") });
+    }
+    scene.memory.schedule_sound((&scene.desired, &observed), Uptime::ZERO, DAY);
+    assert_eq!(scene.memory.due_for_verification(DAY, DAY), [id("ConfigMap/a")]);
 }

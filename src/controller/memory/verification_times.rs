@@ -1,7 +1,8 @@
 //! Times at which the objects of a Sync are verified again, although nothing indicates a change.
 //!
-//! In: replies of the server, and objects that are believed without one.
-//! Out: the objects that are due.
+//! In: replies of the server, and objects that are sound without one.
+//! Out: the objects that are due. After a start, the time of day decides: however often the daemon
+//! starts, each object is due once in the interval.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -21,14 +22,9 @@ struct LastVerification {
     parts: f32,
 }
 
-/// Part of the interval after a start in which believed objects cause no request.
-const QUIET_PART: f32 = 0.25;
-/// Its multiples are spread evenly between two whole numbers, however many there are.
-const GOLDEN_RATIO: f64 = 0.618_033_988_749_894_9;
-
 impl VerificationTimes {
     /// Takes the objects that are due. Each has its own time: between three quarters and five
-    /// quarters of `every` after a reply, and within `every` after a start without one. An object
+    /// quarters of `every` after a reply, and at its turn after a start. An object
     /// that is no longer desired is forgotten when it is due.
     pub(super) fn take_due(&mut self, now: Uptime, every: Duration) -> Vec<ObjectId> {
         let is_due =
@@ -49,20 +45,55 @@ impl VerificationTimes {
         }));
     }
 
-    /// Records objects that are believed without a request. Their times are spread evenly over the
-    /// rest of the interval. `chance` moves these times, so that a daemon which starts twice a day
-    /// verifies other objects each time.
-    pub(super) fn believed(&mut self, ids: Vec<ObjectId>, now: Uptime, chance: f64) {
-        let even = (0_u32..).map(|at| (chance + f64::from(at) * GOLDEN_RATIO).fract() as f32);
-        let parts = even.map(|even| QUIET_PART + (1.0 - QUIET_PART) * even);
-        let last = parts.map(|parts| LastVerification { at: now, parts });
-        self.0.extend(ids.into_iter().zip(last));
+    /// Gives a time to sound objects that have none: the next turn of each. `wall` is the time since
+    /// 1970.
+    pub(super) fn schedule(
+        &mut self,
+        ids: impl Iterator<Item = ObjectId>,
+        now: Uptime,
+        wall: Duration,
+        every: Duration,
+    ) {
+        for id in ids {
+            let parts = until_turn(&id, wall, every).div_duration_f32(every);
+            self.0.entry(id).or_insert(LastVerification { at: now, parts });
+        }
     }
+
+    /// True if the object has a time.
+    pub(super) fn has(&self, id: &ObjectId) -> bool {
+        self.0.contains_key(id)
+    }
+}
+
+/// Returns the time until an object is due. Its turn is the same part of each interval since 1970,
+/// so that a restart does not move it.
+pub fn until_turn(id: &ObjectId, wall: Duration, every: Duration) -> Duration {
+    let turn = every.mul_f64(f64::from(mixed(full_hash(id))) / (f64::from(u32::MAX) + 1.0));
+    let passed = passed_of(wall, every);
+    if turn >= passed { turn - passed } else { turn + every - passed }
 }
 
 /// Returns a hash that is the same in every process, so that a restart does not move the schedule
 /// of an object.
 pub(super) fn hash(id: &ObjectId) -> u16 {
+    (full_hash(id) >> 16) as u16
+}
+
+/// Returns the time that has passed of the current interval.
+fn passed_of(wall: Duration, every: Duration) -> Duration {
+    let nanos = wall.as_nanos() % every.as_nanos().max(1);
+    Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+}
+
+fn full_hash(id: &ObjectId) -> u32 {
     let step = |hash: u32, byte: u8| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
-    (id.as_str().bytes().fold(0x811c_9dc5, step) >> 16) as u16
+    id.as_str().bytes().fold(0x811c_9dc5, step)
+}
+
+/// Mixes the bits: names that differ only in their last letters get turns far apart.
+fn mixed(hash: u32) -> u32 {
+    let hash = (hash ^ hash >> 16).wrapping_mul(0x85eb_ca6b);
+    let hash = (hash ^ hash >> 13).wrapping_mul(0xc2b2_ae35);
+    hash ^ hash >> 16
 }

@@ -58,9 +58,9 @@ pub(super) async fn plan_round(
     policy: &mut Policy,
     report: &mut ReconcileResult,
 ) -> DuePlan {
-    let believed = judge_evidence(inputs.cluster, inputs.owner, desired, inputs.stop).await;
-    let now = inputs.context.now();
-    memory.believed(believed, now, chance());
+    judge_evidence(inputs.cluster, inputs.owner, desired, inputs.stop).await;
+    let (now, every) = (inputs.context.now(), inputs.context.settings().verify_every);
+    inputs.cluster.read_observed(inputs.owner, |seen| memory.schedule_sound((desired, seen), now, every));
     let deferrals = collect_deferrals(inputs, memory, now);
     let (due, open) = make_plan(inputs, memory, desired, policy, &deferrals).await;
     memory.note_deferred(&due);

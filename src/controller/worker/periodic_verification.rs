@@ -30,7 +30,7 @@ pub(super) fn look_over(worker: &mut Reconciler) -> Option<ScheduleEvent> {
     let memory = worker.memory.as_mut()?;
     let stale = memory.due_for_verification(worker.context.now(), worker.context.settings().verify_every);
     if !stale.is_empty() {
-        worker.order.cluster.mark_unverified(&worker.owner, &stale);
+        worker.order.cluster.mark_overdue(&worker.owner, &stale);
         // The plan decides by which method each is verified.
         return Some(ScheduleEvent::ObjectsChanged);
     }

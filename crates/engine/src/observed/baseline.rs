@@ -1,6 +1,6 @@
-//! Baseline of an object: its metadata as our own apply returned it.
+//! Baseline of an object: its metadata as our own apply, or a believed list, showed it.
 //!
-//! In: the response to an apply of ours.
+//! In: the response to an apply of ours, or an object of the first list.
 //! Out: [`Baseline`], which later watch events are compared with. It holds digests instead of texts
 //! where only a difference matters, because there is one for each object of a Sync.
 

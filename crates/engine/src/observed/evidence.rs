@@ -31,12 +31,14 @@ pub struct Evidence {
 /// Reason for which an object is verified by a request after a start, the strongest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Suspicion {
-    /// Another manager wrote to the object after our last change, or in the same seconds.
-    NewerWriter,
+    /// Another manager wrote later, and our entry or a value differs.
+    NewerWriterAndDifference,
     /// Our entry lacks a field of the object in Git, or has one that Git does not have.
     FieldsDiffer,
     /// A label or annotation has another value.
     MetadataDiffers,
+    /// Another manager wrote to the object after our last change, or in the same seconds.
+    NewerWriter,
     /// Our entry is missing, or is not the only one under our name.
     EntryUnusual,
     /// The entries do not decide it.
@@ -65,24 +67,33 @@ impl Evidence {
 
     /// Judges the evidence; none if the object is believed.
     pub fn suspicion(&self, id: &ObjectId, applied: &Map<String, Value>) -> Option<Suspicion> {
-        self.doubt.or_else(|| {
-            let own = self.baseline.own_entry.as_ref().map(|own| (own, own.fields()));
-            let Some((own, fields)) = own else { return Some(Suspicion::EntryUnusual) };
-            // The same field may have another path in another API version.
-            if applied.get("apiVersion").and_then(Value::as_str) != Some(&own.api_version) {
-                return Some(Suspicion::EntryUnusual);
+        let difference = self.difference(id, applied);
+        match (self.doubt, difference) {
+            (Some(Suspicion::NewerWriter), Some(Suspicion::FieldsDiffer | Suspicion::MetadataDiffers)) => {
+                Some(Suspicion::NewerWriterAndDifference)
             }
-            let bare = match maps_are_declared(id.group(), id.kind()) {
-                true => BareMap::Atomic,
-                false => BareMap::Unknown,
-            };
-            match compare_with_applied(&fields, applied, bare) {
-                Agreement::Differs => Some(Suspicion::FieldsDiffer),
-                _ if applied_values(applied) != self.metadata_values => Some(Suspicion::MetadataDiffers),
-                Agreement::Unclear => Some(Suspicion::Unclear),
-                Agreement::Exact => None,
-            }
-        })
+            (doubt, difference) => doubt.into_iter().chain(difference).min(),
+        }
+    }
+
+    /// Compares our entry with the object in Git.
+    fn difference(&self, id: &ObjectId, applied: &Map<String, Value>) -> Option<Suspicion> {
+        let own = self.baseline.own_entry.as_ref().map(|own| (own, own.fields()));
+        let Some((own, fields)) = own else { return Some(Suspicion::EntryUnusual) };
+        // The same field may have another path in another API version.
+        if applied.get("apiVersion").and_then(Value::as_str) != Some(&own.api_version) {
+            return Some(Suspicion::EntryUnusual);
+        }
+        let bare = match maps_are_declared(id.group(), id.kind()) {
+            true => BareMap::Atomic,
+            false => BareMap::Unknown,
+        };
+        match compare_with_applied(&fields, applied, bare) {
+            Agreement::Differs => Some(Suspicion::FieldsDiffer),
+            _ if applied_values(applied) != self.metadata_values => Some(Suspicion::MetadataDiffers),
+            Agreement::Unclear => Some(Suspicion::Unclear),
+            Agreement::Exact => None,
+        }
     }
 
     /// Returns the same evidence, judged.

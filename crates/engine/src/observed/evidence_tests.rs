@@ -132,16 +132,37 @@ fn each_trace_of_another_writer_is_a_suspicion() {
     check(|it| it["annotations"]["moorline.dev/proof"] = "q".into(), "MetadataDiffers");
     check(|it| it["managedFields"] = json!([]), "Unverified");
     check(|it| own(it)["manager"] = "kubectl".into(), "Unverified");
-    let order = ["NewerWriter", "FieldsDiffer", "MetadataDiffers", "EntryUnusual", "Unclear"];
-    let mut all = [
-        Suspicion::Unclear,
-        Suspicion::EntryUnusual,
-        Suspicion::MetadataDiffers,
+    // A newer writer does not hide what it changed, and no weaker sign hides a stronger one.
+    check(
+        |it| {
+            push(it, "kubectl-edit", "Update", "", LATER);
+            remove(&mut own(it)["fieldsV1"]["f:spec"], "f:replicas");
+        },
+        "NewerWriterAndDifference",
+    );
+    check(
+        |it| {
+            push(it, "kubectl-edit", "Update", "", LATER);
+            it["labels"]["app"] = "b".into();
+        },
+        "NewerWriterAndDifference",
+    );
+    check(
+        |it| {
+            push(it, OURS, "Update", "", EARLIER);
+            remove(&mut own(it)["fieldsV1"]["f:spec"], "f:replicas");
+        },
+        "FieldsDiffer",
+    );
+    let order = [
+        Suspicion::NewerWriterAndDifference,
         Suspicion::FieldsDiffer,
+        Suspicion::MetadataDiffers,
         Suspicion::NewerWriter,
+        Suspicion::EntryUnusual,
+        Suspicion::Unclear,
     ];
-    all.sort();
-    assert_eq!(all.map(|it| format!("{it:?}")), order);
+    assert!(order.is_sorted());
 }
 
 /// A custom resource may declare maps of objects: one that is owned as a whole may be emptied.
@@ -173,7 +194,8 @@ fn an_event_never_makes_an_object_believed_and_ends_the_belief() {
     let unjudged = Observed::first_listed(&first, &owner());
     assert!(unjudged.evidence.is_some() && Observed::first_seen(&first, &owner()).evidence.is_none());
     assert!(unjudged.update_from_event(&then("101", |_| {}), &owner()).evidence.is_none());
-    for change in [Observed::unverify, Observed::mark_unverified] {
+    assert!(!unjudged.update_from_event(&then("101", |_| {}), &owner()).overdue);
+    for change in [Observed::unverify, Observed::mark_unverified, Observed::mark_overdue] {
         let (mut doubted, mut open) = (believed.clone(), unjudged.clone());
         change(&mut doubted);
         change(&mut open);
@@ -203,7 +225,7 @@ proptest! {
             let theirs = entry("kubectl-edit", "Update", "", &time.to_string(), lost.to_fields_v1());
             metadata["managedFields"].as_array_mut().unwrap().push(theirs);
         }
-        let expect = if gains { Suspicion::NewerWriter } else { Suspicion::FieldsDiffer };
+        let expect = if gains { Suspicion::NewerWriterAndDifference } else { Suspicion::FieldsDiffer };
         let seen = judged(("apps", "Deployment"), metadata, &applied());
         prop_assert_eq!((&seen.verification, seen.suspicion()), (&Verification::Unverified, Some(expect)));
     }

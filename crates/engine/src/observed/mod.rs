@@ -95,12 +95,14 @@ pub struct Observed {
     pub pause_until: Option<i64>,
     /// Completion of a Job or Pod.
     pub completion: Completion,
-    /// Baseline for drift detection; absent before an apply of ours.
+    /// Baseline for drift detection; absent before an apply of ours, or a belief.
     pub baseline: Option<Box<Baseline>>,
     /// Our own entry where there is no baseline, compressed.
     pub own_entry: Option<Arc<[u8]>>,
     /// Evidence of the first list, until the object is believed or verified.
     pub evidence: Option<Arc<Evidence>>,
+    /// True if the object is unverified only because its daily verification is due.
+    pub overdue: bool,
     /// Fields that people added to an object of ours; the first few.
     pub extra_fields: Box<[ExtraField]>,
 }
@@ -162,10 +164,17 @@ impl Observed {
 
     /// Marks the object for verification by a request, if nothing speaks against its fields.
     pub fn unverify(&mut self) {
-        self.evidence = None;
+        (self.evidence, self.overdue) = (None, false);
         if self.verification.is_sound() {
             self.verification = Verification::Unverified;
         }
+    }
+
+    /// Marks the object for its daily verification, if nothing speaks against its fields.
+    pub fn mark_overdue(&mut self) {
+        let was_sound = self.verification.is_sound();
+        self.unverify();
+        self.overdue |= was_sound;
     }
 
     /// Returns the fields that we own, if known.
@@ -211,6 +220,7 @@ impl Observed {
                     own_entry: own,
                     extra_fields: self.extra_fields.clone(),
                     evidence: self.evidence.clone(),
+                    overdue: self.overdue,
                     ..now
                 };
             }
@@ -272,7 +282,7 @@ impl Observed {
     /// Marks the object as unverified and drops its baseline and version.
     pub fn mark_unverified(&mut self) {
         (self.verification, self.baseline) = (Verification::Unverified, None);
-        self.evidence = None;
+        (self.evidence, self.overdue) = (None, false);
         self.resource_version = Box::default();
     }
 
@@ -354,6 +364,7 @@ impl Observed {
             baseline: None,
             own_entry: None,
             evidence: None,
+            overdue: false,
             extra_fields: Box::default(),
         }
     }
