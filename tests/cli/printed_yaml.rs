@@ -72,7 +72,7 @@ fn printed(arguments: &[&str]) -> String {
 #[test]
 fn the_definition_and_permissions_are_read_back() {
     let definition = printed(&["crd"]);
-    assert_eq!(read("moorline crd", &definition).len(), 3);
+    assert_eq!(read("moorline crd", &definition).len(), 5);
     read_by_kubectl("crd", &definition);
     for folder in ["examples/shop/apps", "examples/quickstart"] {
         let permissions = printed(&["rbac", folder, "--service-account", "deployer", "-n", "shop"]);

@@ -219,7 +219,7 @@ mod tests {
             known.windows.insert(("".into(), "nightly".into()), Arc::new(window));
         });
         let mut calls = center.subscribe();
-        let sync = SyncName { namespace: "shop".into(), name: "web".into() };
+        let sync = SyncName::new("shop", "web");
         let times = async {
             let mut times = Vec::new();
             while times.len() < 3 {

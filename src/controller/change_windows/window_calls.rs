@@ -115,7 +115,7 @@ mod tests {
         assert!(!log.calls_since(0, &sync), "another namespace");
         log.add(window("shop"));
         assert!(log.calls_since(0, &sync) && log.calls_since(1, &sync) && !log.calls_since(2, &sync));
-        log.add(Called::One(SyncName { namespace: "shop".into(), name: "api".into() }));
+        log.add(Called::One(SyncName::new("shop", "api")));
         assert!(!log.calls_since(2, &sync), "another Sync");
         log.add(Called::All);
         assert!(log.calls_since(3, &sync), "all Syncs");
