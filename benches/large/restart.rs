@@ -53,7 +53,7 @@ pub(super) fn measure(count: usize, (server, listen): (&str, &str), start: impl 
     let asked = requests(listen, &["object", "verify"]);
     drop(daemon);
     let first = listed.unwrap_or(healed);
-    // What is due by the daily round in the other minutes.
+    // The daily round asks for these in the other minutes.
     let expected = asked + (BAR_MINUTES - 1) * count.div_ceil(ROUND_MINUTES);
     println!(
         "| objects | edits | harmless writes | start to first request | start to healed | requests in the first minute, measured | in {BAR_MINUTES} minutes, calculated |"
@@ -86,7 +86,7 @@ fn edit(server: &str, at: usize, number: usize) {
 fn is_healed(server: &str, number: usize) -> bool {
     let body = ask(server, "GET", &path(number), "").unwrap_or_default();
     let live: Value = serde_json::from_str(&body).unwrap_or_default();
-    live["data"]["number"] == number.to_string()
+    live["data"]["number"].as_str() == Some(&*number.to_string())
 }
 
 /// Number of requests of these classes, by the metrics of the daemon.

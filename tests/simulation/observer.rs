@@ -281,17 +281,14 @@ impl Seen {
         self.holder = (!holder.is_empty()).then(|| (holder.to_owned(), now));
     }
 
-    /// A write is sent by the holder of the Lease alone, and before its deadline, which is counted from a moment that is
-    /// no later than the one at which its last renewal was carried out.
+    /// A write is sent by the holder of the Lease alone, and before its deadline, counted from its last renewal at the latest.
     fn under_lease(&mut self, heard: &ObservedRequest<'_>, now: Instant) {
         match &self.holder {
             Some((holder, renewed)) if holder == heard.client => {
                 if heard.sent > *renewed + LEASE.1 {
                     let late = heard.sent - (*renewed + LEASE.1);
-                    self.say(
-                        &format!("a write that was sent {late:?} after the deadline of the Lease"),
-                        heard,
-                    );
+                    let what = format!("a write that was sent {late:?} after the deadline of the Lease");
+                    self.say(&what, heard);
                 } else if now > *renewed + LEASE.0 && self.stood_still.is_none_or(|stood| heard.sent > stood)
                 {
                     self.say("a write that arrived after the term of the Lease", heard);

@@ -1,8 +1,8 @@
 //! Judges the evidence about listed objects, so that a restart costs what changed.
 //!
 //! In: the desired objects of a Sync, and the store with the first lists after a start.
-//! Out: in the store, the objects that are believed without a request. All others keep their suspicion, by which
-//! they are ordered for verification.
+//! Out: in the store, the objects that are believed without a request. All others keep their
+//! suspicion, by which they are ordered for verification.
 
 use std::sync::Arc;
 

@@ -16,7 +16,7 @@ pub fn since(moment: Instant) -> Duration {
     now().saturating_duration_since(moment)
 }
 
-/// Returns the time since 1970, by the same clock: a test that advances the timers advances it, too.
+/// Returns the time since 1970, by the same clock: a test that advances the timers advances it.
 pub fn wall() -> Duration {
     let (system, waits) = (Instant::now(), now());
     let wall = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();

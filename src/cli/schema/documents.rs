@@ -267,12 +267,21 @@ fn api_sync_diff() -> Value {
 
 fn api_sync_plan() -> Value {
     let held = object(&[("objects", list(row())), ("reason", text()), ("state", text())], &[]);
+    let next = object(
+        &[
+            ("plan", nullable(of_status("approvals")["items"].clone())),
+            ("revision", nullable(text())),
+            ("text", text()),
+        ],
+        &[],
+    );
     object(
         &[
             ("approval", nullable(of_status("approval"))),
             ("approvals", of_status("approvals")),
             ("deletes", list(row())),
             ("held", list(held)),
+            ("next", next),
             ("revision", nullable(of_status("revision"))),
         ],
         &[],

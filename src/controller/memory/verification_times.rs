@@ -45,7 +45,7 @@ impl VerificationTimes {
         }));
     }
 
-    /// Gives a time to sound objects that have none: the next turn of each. `wall` is the time since
+    /// Gives a time to sound objects that have none: the next turn of each. `wall` counts from
     /// 1970.
     pub(super) fn schedule(
         &mut self,

@@ -3,6 +3,7 @@
 //! In: the result of a reconcile, the outcome of one object, or two statuses.
 //! Out: [`ChangeCounts`] and notes of Events.
 
+use super::StatusState;
 use super::event_queue::Note;
 use super::events::repair;
 use super::reconcile_result::ReconcileResult;
@@ -10,6 +11,7 @@ use crate::api::{ChangeCounts, EventReason, HistoryEntry, PendingApproval, Reaso
 use crate::grammar;
 use crate::object::ObjectId;
 use crate::plan::{Change, Outcome};
+use crate::report::board::MAX_ACTIVITIES;
 
 /// Most objects that a note about deletions names.
 const MAX_NAMED: usize = 5;
@@ -97,6 +99,12 @@ fn restored(object: &str) -> Note {
 
 fn note(reason: EventReason, text: String) -> Note {
     Note { reason: reason.to_string(), text }
+}
+
+/// Adds notes to the Events and to the timeline of the page.
+pub(super) fn add_notes(state: &mut StatusState, notes: Vec<Note>) {
+    notes.iter().take(MAX_ACTIVITIES).for_each(|note| state.posting.happened(note));
+    notes.into_iter().for_each(|note| state.queue.add(note));
 }
 
 #[cfg(test)]

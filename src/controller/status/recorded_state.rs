@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 use super::approvals::has_written_approvals;
-use super::change_summary::{approval_note, change, changes, notes, repair_note};
+use super::change_summary::{add_notes, approval_note, change, changes, notes, repair_note};
 use super::event_queue::Note;
 use super::events::transition;
 use super::overrides::{has_written_override, override_note};
@@ -22,7 +22,6 @@ use crate::clock;
 use crate::cluster::LiveSync;
 use crate::object::ObjectId;
 use crate::plan::Outcome;
-use crate::report::board::MAX_ACTIVITIES;
 use crate::report::{ReconcileError, RolledBackRevision};
 use crate::source::{Reference, Revision};
 
@@ -397,12 +396,6 @@ fn find_approval(state: &StatusState, report: &ReconcileResult) -> Option<Note> 
     let asked = asked.iter().find(|asked| asked.hash == *given)?;
     let is_known = state.report.as_ref().is_some_and(|last| last.approved.as_ref() == Some(given));
     (!is_known).then(|| approval_note(asked))
-}
-
-/// Adds notes to the Events and to the timeline of the page.
-fn add_notes(state: &mut StatusState, notes: Vec<Note>) {
-    notes.iter().take(MAX_ACTIVITIES).for_each(|note| state.posting.happened(note));
-    notes.into_iter().for_each(|note| state.queue.add(note));
 }
 
 #[cfg(test)]

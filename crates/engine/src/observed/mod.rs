@@ -18,6 +18,7 @@ mod extra_fields;
 mod generation;
 #[cfg(test)]
 mod history_tests;
+mod metadata_values;
 mod observed_set;
 mod ownership;
 mod preexisting;
@@ -46,6 +47,7 @@ pub use verification::Verification;
 use crate::proof::Proof;
 use baseline::EventMetadata;
 use drift_detection::EventVerdict;
+use metadata_values::{finalizers, is_deleting, time, wave};
 use moorline_api::{self as api, SpecHash, SyncName};
 use moorline_core::object::Object;
 use moorline_managed_fields::{FieldPath, FieldSet};
@@ -370,16 +372,6 @@ impl Observed {
     }
 }
 
-fn is_deleting(object: &Object) -> bool {
-    object.metadata("deletionTimestamp").is_some_and(|time| !time.is_null())
-}
-
-/// Returns the finalizers of an object that is being deleted; empty for others.
-fn finalizers(object: &Object) -> Box<[Box<str>]> {
-    let all = object.metadata("finalizers").filter(|_| is_deleting(object)).and_then(Value::as_array);
-    all.into_iter().flatten().filter_map(|one| Some(one.as_str()?.into())).collect()
-}
-
 /// Returns the extra fields of an object that is ours; empty for others.
 fn extras_of(
     mark: &Ownership,
@@ -393,18 +385,6 @@ fn extras_of(
         }
         Ownership::OtherSync(_) | Ownership::Copy | Ownership::Unowned => Box::default(),
     }
-}
-
-/// Reads the wave. An invalid value was not written by us and counts as 0.
-fn wave(object: &Object) -> i32 {
-    let text =
-        object.annotation(api::WAVE_ANNOTATION).or_else(|| object.annotation(api::ARGO_WAVE_ANNOTATION));
-    text.and_then(|text| text.trim().parse().ok()).unwrap_or_default()
-}
-
-/// Parses an RFC 3339 time to milliseconds since 1970; none if it is invalid.
-fn time(text: &str) -> Option<i64> {
-    Some(text.parse::<jiff::Timestamp>().ok()?.as_millisecond())
 }
 
 #[cfg(test)]
