@@ -216,7 +216,7 @@ proptest! {
         let mut metadata = listed();
         let fields = FieldSet::parse(&own(&mut metadata)["fieldsV1"]);
         let paths = fields.owned_paths();
-        let mut left = fields.clone();
+        let mut left = fields;
         let lost = FieldSet::from_paths([&paths[at.index(paths.len())]]);
         left.subtract_with_children(&lost);
         own(&mut metadata)["fieldsV1"] = left.to_fields_v1();
