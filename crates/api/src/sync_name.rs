@@ -55,8 +55,8 @@ impl SyncName {
         format!("{MANAGER_PREFIX}{}", self.owner())
     }
 
-    /// Returns the value of [`SYNC_LABEL`]: `<namespace>.<name>`, or `h-` and 40 hex digits if that
-    /// is too long. In another cluster, `r_`, the mark and a dot are in front.
+    /// Returns the value of [`SYNC_LABEL`](crate::SYNC_LABEL): `<namespace>.<name>`, or `h-`
+    /// and 40 hex digits if that is too long. In another cluster, `r_`, the mark and a dot are in front.
     pub fn label(&self) -> String {
         use sha2::{Digest, Sha256};
         let front = self.target().map(|mark| format!("{TARGET_LABEL}{mark}.")).unwrap_or_default();
@@ -67,7 +67,8 @@ impl SyncName {
         format!("{front}h-{}", sync_target::hex(&Sha256::digest(plain.as_bytes())[..20]))
     }
 
-    /// Returns the value of [`ID_ANNOTATION`] for an object, given the text of its id.
+    /// Returns the value of [`ID_ANNOTATION`](crate::ID_ANNOTATION) for an object, given the
+    /// text of its id.
     pub fn identity(&self, object_id: &str) -> String {
         format!("{}|{object_id}", self.owner())
     }
