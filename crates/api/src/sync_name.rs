@@ -56,7 +56,8 @@ impl SyncName {
     }
 
     /// Returns the value of [`SYNC_LABEL`](crate::SYNC_LABEL): `<namespace>.<name>`, or `h-`
-    /// and 40 hex digits if that is too long. In another cluster, `r_`, the mark and a dot are in front.
+    /// and 40 hex digits if that is too long. In another cluster, `r_`, the mark and a dot are in
+    /// front.
     pub fn label(&self) -> String {
         use sha2::{Digest, Sha256};
         let front = self.target().map(|mark| format!("{TARGET_LABEL}{mark}.")).unwrap_or_default();
