@@ -215,6 +215,9 @@ async fn what_cannot_be_verified_after_a_start_is_tried_with_pauses() {
     scene.sync("shop", json!({})).await;
     scene.until_ready("shop", &commit).await;
     drop(daemon);
+    // An object that another manager has edited is not believed.
+    let edit = json!({"data": {"key": "by hand"}});
+    scene.maps().patch("a-1", &PatchParams::default(), &Patch::Merge(&edit)).await.unwrap();
     scene.proxy.rule(|asked| match asked.path.ends_with("/a-1") {
         true => Fate::Answer(500, None),
         false => Fate::Pass,
