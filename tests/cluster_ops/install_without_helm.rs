@@ -149,7 +149,7 @@ async fn a_cluster_is_installed_and_synced_without_helm() {
     assert!(said.starts_with("created    CustomResourceDefinition syncs.moorline.dev\n"), "{said}");
     assert!(said.contains(&format!("created    Sync {}/default\n", release.namespace)), "{said}");
     assert!(
-        said.ends_with("\n24 objects: 23 created, 1 unchanged\n"),
+        said.ends_with("\n26 objects: 25 created, 1 unchanged\n"),
         "the namespace is there already: {said}"
     );
     let daemon = release.daemon().await;
@@ -159,7 +159,7 @@ async fn a_cluster_is_installed_and_synced_without_helm() {
 
     // Once more: nothing is written.
     let again = release.install_without_helm(&flags(&url));
-    assert!(again.ends_with("\n24 objects: 24 unchanged\n"), "{again}");
+    assert!(again.ends_with("\n26 objects: 26 unchanged\n"), "{again}");
     // The fields of somebody else stay until they are taken over by name.
     let deployment = release.path("apps/v1", "deployments/moorline?fieldManager=hands");
     send_request(&release.admin, "PATCH", &deployment, json!({"spec": {"replicas": 2}}))

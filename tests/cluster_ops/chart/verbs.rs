@@ -87,7 +87,7 @@ async fn grant(release: &Release, who: &str, rules: Value) {
 async fn check_reason_of_another(release: &Release) {
     for (reason, expect) in [("late", true), ("CVE", false)] {
         let patch = json!({"metadata": {"annotations": {"moorline.dev/override-reason": reason}}});
-        let answer = write(release, "override", "forced", &patch.to_string()).await;
+        let answer = write(release, "override", "syncs/forced", &patch.to_string()).await;
         assert_eq!(answer.is_err(), expect, "{reason}: {answer:?}");
         let told = "must end with the name of the user who writes it: override cannot write 5c7d ada";
         assert!(answer.err().is_none_or(|refused| refused.contains(told)), "{reason}");
