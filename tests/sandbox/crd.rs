@@ -215,7 +215,7 @@ async fn the_columns_are_those_that_people_look_for(server: &Server) {
         .collect();
     let shown = |name| (name, Some(0));
     let expect = ["Name", "Ready", "Reason", "Revision", "Objects", "Drift", "Age"].map(shown);
-    let wide = ["Healthy", "Suspended", "Message"].map(|name| (name, Some(1)));
+    let wide = ["Healthy", "Suspended", "Cluster", "Message"].map(|name| (name, Some(1)));
     assert_eq!(columns, [&expect[..], &wide].concat());
 
     let request = Request::get("/apis/moorline.dev/v1alpha1").body(Vec::new()).expect("a literal request");
