@@ -19,6 +19,7 @@ mod approval;
 mod artifact_verification;
 #[cfg(feature = "crd")]
 mod change_window;
+#[cfg(feature = "crd")]
 mod cluster_target;
 #[cfg(feature = "crd")]
 mod condition;
@@ -91,6 +92,7 @@ pub use change_window::{
     ChangeWindow, ChangeWindowSpec, ChangeWindowStatus, HeldByWindow, LabelOperator, OverriddenRevision,
     WindowEffect, WindowRequirement, WindowSelector,
 };
+#[cfg(feature = "crd")]
 pub use cluster_target::{ClusterSecretRef, ClusterTarget};
 #[cfg(feature = "crd")]
 pub use condition::{ConditionType, Reason};
