@@ -146,7 +146,7 @@ async fn rights_in_one_namespace_are_enough_and_are_seen_when_they_are_given() {
         live["data"]["key"].as_str().map(str::to_owned)
     };
 
-    let mark = AuditMark::set(&plane).await;
+    let (mark, begun) = (AuditMark::set(&plane).await, Instant::now());
     let daemon = Daemon::start_as(&plane, TENANT, root.path(), &arguments);
     let all = format!("get, list, watch, create, patch and delete configmaps in {namespace}");
     until("all that is missing is told", async || {
@@ -156,7 +156,9 @@ async fn rights_in_one_namespace_are_enough_and_are_seen_when_they_are_given() {
     tokio::time::sleep(Duration::from_secs(8)).await;
     let asked = mark.requests().await.by_user(TENANT).filter(|it| it.resource == "configmaps").tally();
     let count = |verb: &str| asked.get(&format!("{verb} configmaps")).copied().unwrap_or_default();
-    assert!(count("patch") <= 25 && count("watch") <= 12 && count("list") <= 2, "{asked:?}");
+    // A busy machine takes longer until all is told, and the pauses between the tries end at a second.
+    let most = usize::try_from(begun.elapsed().as_secs()).unwrap().max(8) * 3 + 1;
+    assert!(count("patch") <= most && count("watch") <= 12 && count("list") <= 2, "{most}: {asked:?}");
 
     let verbs = ["get", "list", "watch", "create", "patch", "delete"];
     // The keys that objects are proven with: nothing is deleted without a proof.
