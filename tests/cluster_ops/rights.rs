@@ -156,7 +156,7 @@ async fn rights_in_one_namespace_are_enough_and_are_seen_when_they_are_given() {
     tokio::time::sleep(Duration::from_secs(8)).await;
     let asked = mark.requests().await.by_user(TENANT).filter(|it| it.resource == "configmaps").tally();
     let count = |verb: &str| asked.get(&format!("{verb} configmaps")).copied().unwrap_or_default();
-    // A busy machine takes longer until all is told, and the pauses between the tries end at a second.
+    // A busy machine takes longer until all is logged, and the pauses between the tries end at a second.
     let most = usize::try_from(begun.elapsed().as_secs()).unwrap().max(8) * 3 + 1;
     assert!(count("patch") <= most && count("watch") <= 12 && count("list") <= 2, "{most}: {asked:?}");
 
