@@ -65,7 +65,7 @@ use reconcile_task::{on_reconciled, start_reconcile};
 pub(crate) use request::ReconcileRequest;
 use rollback::{RollbackState, forget_trials, should_roll_back};
 use server_lags::Lags;
-use yielding_attempt::RenderAttempt;
+use yielding_attempt::RenderAttempts;
 
 /// Interval of the check for objects that were not verified for long.
 const LOOK_OVER: Duration = Duration::from_secs(60);
@@ -111,7 +111,7 @@ struct Reconciler {
     running_poll: Option<BoxFuture<'static, FinishedPoll>>,
     running_reconcile: Option<BoxFuture<'static, (SyncMemory, ReconcileResult, Option<HeldRender>)>>,
     /// The attempt to render a new commit, which yields to repairs.
-    render_attempt: Option<RenderAttempt>,
+    render_attempts: RenderAttempts,
     verifying: Option<BoxFuture<'static, (ObjectId, Option<Outcome>)>>,
     verify_stop: CancelFlag,
     history_request: Option<BoxFuture<'static, RevisionChange>>,
@@ -189,7 +189,7 @@ pub(crate) async fn run_reconciler(
         stop: CancelFlag::default(),
         running_poll: None,
         running_reconcile: None,
-        render_attempt: None,
+        render_attempts: RenderAttempts::default(),
         verifying: None,
         verify_stop: CancelFlag::default(),
         history_request: None,
@@ -230,7 +230,7 @@ impl Reconciler {
             {
                 self.step(ScheduleEvent::ObjectsChanged);
             }
-            let hurries = self.render_attempt.as_ref().and_then(RenderAttempt::next);
+            let hurries = self.render_attempts.next();
             let next = self.schedule.next().into_iter().chain(next_read(self)).chain(hurries).min();
             let next = next.map(|due| context.instant(due));
             let event = tokio::select! {
@@ -380,10 +380,9 @@ impl Reconciler {
     fn step(&mut self, event: ScheduleEvent) {
         self.schedule.set_backoff(self.context.pauses().cluster);
         let now = self.context.now();
-        match (&mut self.render_attempt, event) {
-            (Some(hurry), ScheduleEvent::ObjectsChanged) => hurry.call(now),
-            (Some(hurry), _) => hurry.look(now),
-            (None, _) => {}
+        match event {
+            ScheduleEvent::ObjectsChanged => self.render_attempts.call(now),
+            _ => self.render_attempts.look(now),
         }
         for command in self.schedule.step(event, now, chance()) {
             match command {

@@ -13,7 +13,6 @@ use super::held_revision::{HeldRender, ReconcileTarget, held, holds, says_lost, 
 use super::poll::begin_relating;
 use super::reconcile_run::ReconcileRun;
 use super::rollback::{is_to_hold, note_health, rollback_target, try_out};
-use super::yielding_attempt::RenderAttempt;
 use super::{ReconcileRequest, Reconciler};
 use crate::clock;
 use crate::cluster::{CancelFlag, Cluster};
@@ -99,7 +98,7 @@ fn drive(worker: &Reconciler) -> ReconcileRun {
         health_monitor: worker.health_monitor.clone(),
         followed: worker.followed.clone(),
         stop: worker.stop.clone(),
-        yield_flag: worker.render_attempt.as_ref().map(|hurry| hurry.stop.clone()).unwrap_or_default(),
+        yield_flag: worker.render_attempts.stop(),
     }
 }
 
@@ -108,15 +107,16 @@ fn prepare_memory(worker: &mut Reconciler, target: &ReconcileTarget, memory: &mu
     if let ReconcileTarget::Apply { revision, .. } = target {
         is_to_hold(worker, revision, memory);
         let limit = attempt_time_of(memory, revision, worker.order.spec_revision);
-        worker.render_attempt = Some(RenderAttempt::new(worker.context.now(), limit));
+        worker.render_attempts.begin(worker.context.now(), limit);
     }
     if let ReconcileTarget::Hold { revision, .. } = target {
         // Nothing that a person chose is rolled back.
         memory.rejection_limit = None;
         let limit = attempt_time_of(memory, revision, worker.order.spec_revision);
-        worker.render_attempt = Some(RenderAttempt::new(worker.context.now(), limit));
+        worker.render_attempts.begin(worker.context.now(), limit);
     }
     if let ReconcileTarget::Keep { refused, .. } = target {
+        worker.render_attempts.begin_none();
         // Nothing newer is tried here, so its retry time does not count.
         memory.refused_commit = None;
         if refused.newer.is_some() && refused.newer != worker.refused {
@@ -217,7 +217,8 @@ pub(super) fn on_reconciled(
     worker: &mut Reconciler,
     (mut memory, mut report, held): (SyncMemory, ReconcileResult, Option<HeldRender>),
 ) -> ScheduleEvent {
-    (worker.running_reconcile, worker.render_attempt) = (None, None);
+    worker.running_reconcile = None;
+    worker.render_attempts.end(report.stopped);
     if may_be_outdated(worker, &report) {
         memory.refused_commit = None;
         worker.memory = Some(memory);
