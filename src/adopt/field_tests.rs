@@ -64,16 +64,8 @@ pub(super) fn check(place: &str, rows: &[Row], convert: impl Fn(&dyn Fn(&mut Val
 
 pub(super) fn old(tool: Tool, body: &Value) -> OldResource<'_> {
     OldResource {
-        tool,
-        body,
-        repository: None,
-        included: &[],
-        generator: None,
-        chart: None,
-        chart_source: None,
-        parent: None,
-        application_set: None,
         adopted: BTreeMap::from([(("team".to_owned(), "infra".to_owned()), SyncName::new("team", "base"))]),
+        ..tests::old(tool, body)
     }
 }
 

@@ -76,28 +76,16 @@ fn is_folder(path: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
     use crate::adopt::Tool;
+    use crate::adopt::tests::old;
     use crate::api::SyncName;
 
     fn converted(includes: Value, included: &[Value]) -> SyncBuilder {
         let body = json!({"metadata": {"name": "shop", "namespace": "moorline"}});
         let repository = json!({"metadata": {"name": "shop", "namespace": "moorline"},
             "spec": {"url": "https://example.com/shop.git", "include": includes}});
-        let old = OldResource {
-            tool: Tool::Flux,
-            body: &body,
-            repository: Some(&repository),
-            included,
-            generator: None,
-            chart: None,
-            chart_source: None,
-            parent: None,
-            application_set: None,
-            adopted: BTreeMap::new(),
-        };
+        let old = OldResource { repository: Some(&repository), included, ..old(Tool::Flux, &body) };
         let sync = SyncName::new("moorline", "shop");
         let mut draft = SyncBuilder::new(RequestedSync { sync, secret: None });
         flux::repository(&old, &mut draft);

@@ -1,5 +1,6 @@
 //! Tables: the Sync that is made of a HelmRelease.
 
+use super::tests::old;
 use super::*;
 
 fn source(kind: &str, spec: Value) -> Value {
@@ -26,16 +27,11 @@ fn converted(body: &Value, chart_source: &Value, has_parent: bool) -> Adoption {
         "spec": {"path": "./apps", "sourceRef": {"kind": "GitRepository", "name": "fleet"}}});
     let infra = ("team".to_owned(), "infra".to_owned());
     let old = OldResource {
-        tool: Tool::FluxHelm,
-        body,
         repository: Some(&repository),
-        included: &[],
-        generator: None,
-        chart: None,
         chart_source: Some(chart_source),
         parent: has_parent.then_some(&parent),
-        application_set: None,
         adopted: BTreeMap::from([(infra, SyncName::new("team", "base"))]),
+        ..old(Tool::FluxHelm, body)
     };
     adopt(&old, &RequestedSync { sync: SyncName::new("team", "shop"), secret: None })
 }

@@ -1,29 +1,7 @@
 //! Tables: the source of a Sync that is made of an artifact, a generated artifact, or a chart.
 
+use super::tests::{fields, old, wanted};
 use super::*;
-
-fn fields(remarks: &[FieldRemark]) -> Vec<&str> {
-    remarks.iter().map(|remark| &*remark.field).collect()
-}
-
-fn old(tool: Tool, body: &Value) -> OldResource<'_> {
-    OldResource {
-        tool,
-        body,
-        repository: None,
-        included: &[],
-        generator: None,
-        chart: None,
-        chart_source: None,
-        parent: None,
-        application_set: None,
-        adopted: BTreeMap::new(),
-    }
-}
-
-fn wanted(secret: Option<&str>) -> RequestedSync {
-    RequestedSync { sync: SyncName::new("moorline", "shop"), secret: secret.map(str::to_owned) }
-}
 
 /// A Kustomization of an artifact with these fields.
 fn of_artifact(spec: Value, secret: Option<&str>) -> Adoption {

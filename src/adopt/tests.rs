@@ -2,11 +2,27 @@
 
 use super::*;
 
-fn wanted(secret: Option<&str>) -> RequestedSync {
+/// An old resource with nothing beside it.
+pub(super) fn old(tool: Tool, body: &Value) -> OldResource<'_> {
+    OldResource {
+        tool,
+        body,
+        repository: None,
+        included: &[],
+        generator: None,
+        chart: None,
+        chart_source: None,
+        parent: None,
+        application_set: None,
+        adopted: BTreeMap::new(),
+    }
+}
+
+pub(super) fn wanted(secret: Option<&str>) -> RequestedSync {
     RequestedSync { sync: SyncName::new("moorline", "shop"), secret: secret.map(str::to_owned) }
 }
 
-fn fields(remarks: &[FieldRemark]) -> Vec<&str> {
+pub(super) fn fields(remarks: &[FieldRemark]) -> Vec<&str> {
     remarks.iter().map(|remark| &*remark.field).collect()
 }
 
@@ -16,18 +32,7 @@ fn application(spec: Value) -> Value {
 
 fn argo(spec: Value) -> Adoption {
     let body = application(spec);
-    let old = OldResource {
-        tool: Tool::ArgoCd,
-        body: &body,
-        repository: None,
-        included: &[],
-        generator: None,
-        chart: None,
-        chart_source: None,
-        parent: None,
-        application_set: None,
-        adopted: BTreeMap::new(),
-    };
+    let old = old(Tool::ArgoCd, &body);
     adopt(&old, &wanted(None))
 }
 
@@ -244,18 +249,7 @@ fn who_would_set_it_going_again_is_named() {
     let mut body = application(plain(json!({})));
     body["metadata"]["ownerReferences"] = json!([{"kind": "ApplicationSet", "name": "all"}]);
     let check = |maker: Option<Value>, expect: usize| {
-        let old = OldResource {
-            tool: Tool::ArgoCd,
-            body: &body,
-            repository: None,
-            included: &[],
-            generator: None,
-            chart: None,
-            chart_source: None,
-            parent: None,
-            application_set: maker.as_ref(),
-            adopted: BTreeMap::new(),
-        };
+        let old = OldResource { application_set: maker.as_ref(), ..old(Tool::ArgoCd, &body) };
         assert_eq!(adopt(&old, &wanted(None)).refused.len(), expect, "{maker:?}");
     };
     check(None, 1);
@@ -267,18 +261,7 @@ fn who_would_set_it_going_again_is_named() {
 fn who_applies_an_application_is_named_and_may_not_put_finalizers_back() {
     let mut body = application(plain(json!({})));
     let check = |body: &Value, refused: usize, by: Option<&str>| {
-        let old = OldResource {
-            tool: Tool::ArgoCd,
-            body,
-            repository: None,
-            included: &[],
-            generator: None,
-            chart: None,
-            chart_source: None,
-            parent: None,
-            application_set: None,
-            adopted: BTreeMap::new(),
-        };
+        let old = old(Tool::ArgoCd, body);
         let found = adopt(&old, &wanted(None));
         let lost: Vec<&FieldRemark> =
             found.lost.iter().filter(|it| &*it.field == "metadata.annotations").collect();
@@ -324,18 +307,7 @@ fn a_kustomization_that_its_parent_runs_is_refused() {
         body["metadata"]["managedFields"] = json!([{"manager": "kustomize-controller", "operation": operation,
             "fieldsV1": {"f:spec": {"f:suspend": {}}}}]);
         let repository = repository("flux-system", json!({}));
-        let old = OldResource {
-            tool: Tool::Flux,
-            body: &body,
-            repository: Some(&repository),
-            included: &[],
-            generator: None,
-            chart: None,
-            chart_source: None,
-            parent: None,
-            application_set: None,
-            adopted: BTreeMap::new(),
-        };
+        let old = OldResource { repository: Some(&repository), ..old(Tool::Flux, &body) };
         let found = adopt(&old, &wanted(None));
         assert_eq!(fields(&found.refused), refused, "{operation} {suspend}");
         assert!(fields(&found.lost).contains(&"metadata.labels"));
@@ -367,16 +339,9 @@ fn flux_with(spec: Value, repository: Option<Value>, secret: Option<&str>) -> Ad
     let body = kustomization(spec);
     let infra = ("flux-system".to_owned(), "infra".to_owned());
     let old = OldResource {
-        tool: Tool::Flux,
-        body: &body,
         repository: repository.as_ref(),
-        included: &[],
-        generator: None,
-        chart: None,
-        chart_source: None,
-        parent: None,
-        application_set: None,
         adopted: BTreeMap::from([(infra, SyncName::new("moorline", "base"))]),
+        ..old(Tool::Flux, &body)
     };
     adopt(&old, &wanted(secret))
 }

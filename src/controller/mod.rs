@@ -11,6 +11,7 @@ mod cache_losses;
 pub(crate) mod change_windows;
 mod cloud_identity;
 pub mod console;
+mod definition_update;
 pub mod deletion;
 pub mod inspect;
 pub mod inspect_pull_request;
@@ -23,6 +24,7 @@ pub mod manager;
 mod memory;
 pub(crate) mod notifications;
 mod peers;
+mod ready_status;
 pub mod reconcile;
 mod resource;
 pub mod schedule;
@@ -127,6 +129,14 @@ pub struct Installation {
     pub namespace: Box<str>,
     /// Folder of the local disk in which Syncs may name repositories, if any.
     disk: Option<PathBuf>,
+}
+
+impl Installation {
+    /// True if resources of this namespace may use its Secrets as the daemon may: it is the daemon's
+    /// own, or this is a demonstration.
+    fn is_own(&self, namespace: &str) -> bool {
+        *self.namespace == *namespace || self.disk.is_some()
+    }
 }
 
 /// Limits on work that all Syncs share.

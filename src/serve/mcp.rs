@@ -150,7 +150,6 @@ mod tests {
     use tower::ServiceExt as _;
 
     use super::*;
-    use crate::report::board::SourceSummary;
     use crate::serve::StatusPage;
     use crate::serve::viewer::{AccessRequest, AccessReviews, Person};
 
@@ -168,15 +167,11 @@ mod tests {
                 "result": "Applied", "subject": "Open", "author": "Ada",
             }],
         });
-        SyncCard {
-            name: SyncName::new(namespace, name),
-            version: 0,
-            source: Arc::new(SourceSummary::default()),
-            status: Arc::new(serde_json::from_value(status).unwrap()),
-            objects: Arc::default(),
-            repairs: Arc::from([]),
-            activities: Arc::from([]),
-        }
+        SyncCard::of_resource(
+            SyncName::new(namespace, name),
+            Arc::default(),
+            serde_json::from_value(status).unwrap(),
+        )
     }
 
     /// A page of two namespaces, of which the person may get Syncs in one.

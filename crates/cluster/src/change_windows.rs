@@ -7,20 +7,18 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use tokio::sync::Notify;
 
 use super::jitter::jitter;
+use super::own_kinds::{GROUP, patch_status, watch_target};
 use super::syncs::WatchGuard;
-use super::watch::{WatchEvent, WatchTarget, follow};
+use super::watch::{WatchEvent, follow};
 use super::{Cluster, kinds};
-use crate::api_client::{ApiRequest, METADATA};
 use crate::api_error::ApiError;
 use moorline_core::object::GroupKind;
-use moorline_metrics::RequestClass;
 use moorline_runtime::clock;
 
-const GROUP: &str = "moorline.dev";
 /// Delay between attempts at a watch while the kind is not served.
 const ABSENT: Duration = Duration::from_secs(600);
 /// Interval of the look, without a request, if discovery has found the kind since.
@@ -113,7 +111,7 @@ impl<'a> WindowRequests<'a> {
                     told.lock().unwrap_or_else(PoisonError::into_inner)(event);
                 };
                 tokio::select! {
-                    () = follow(cluster.0.wire.clone(), target(kind), sink) => {}
+                    () = follow(cluster.0.wire.clone(), watch_target(kind.name(), kind.plural(), ""), sink) => {}
                     () = refused.notified() => {}
                 }
                 if lacks(&cluster, kind).await {
@@ -153,15 +151,7 @@ impl<'a> WindowRequests<'a> {
         let place = namespace.map(|namespace| format!("namespaces/{namespace}/")).unwrap_or_default();
         let (plural, name) = (kind.plural(), kinds::escape(name));
         let uri = format!("/apis/{GROUP}/v1alpha1/{place}{plural}/{name}/status");
-        let steps = json!([
-            {"op": "test", "path": "/metadata/uid", "value": uid},
-            {"op": "add", "path": "/status", "value": status},
-        ]);
-        let call = ApiRequest::new(RequestClass::Status, "patch", uri)
-            .accept(METADATA)
-            .content("application/json-patch+json", steps.to_string().into_bytes());
-        let inner = &self.0.0;
-        inner.status_limiter.send(&inner.wire, call, None).await.map(drop)
+        patch_status(&self.0.0, uri, uid, status).await.map(drop)
     }
 }
 
@@ -186,17 +176,5 @@ async fn wait_until_served(cluster: &Cluster, kind: WindowKind) {
     let long = jitter(ABSENT);
     while clock::since(begun) < long && cluster.kinds().get(&kind).is_none() {
         tokio::time::sleep(SERVED_LOOK).await;
-    }
-}
-
-fn target(kind: WindowKind) -> WatchTarget {
-    WatchTarget {
-        kind: GroupKind::new(GROUP, kind.name()),
-        namespace: None,
-        patient: true,
-        path: format!("/apis/{GROUP}/v1alpha1/{}", kind.plural()),
-        selector: "labelSelector=".to_owned(),
-        whole: true,
-        watchable: true,
     }
 }

@@ -52,6 +52,7 @@ mod notary;
 mod notifiers;
 mod object_requests;
 mod outage_log;
+mod own_kinds;
 mod pagination;
 mod rate_limit;
 pub mod remote;
@@ -110,7 +111,8 @@ pub use notifiers::NotifierRequests;
 pub use statuses::{StatusReads, WorkloadChildren};
 pub use sync_sets::SyncSetRequests;
 pub use syncs::{
-    LatestSnapshot, LiveSync, SecretData, SyncRequests, SyncSnapshot, SyncWatchEvent, WatchGuard, version,
+    LatestSnapshot, LiveSync, SecretData, SyncRequests, SyncSnapshot, SyncWatchEvent, WatchGuard, name_of,
+    version,
 };
 pub use watch::{POLL, kind_watch::KindWatchEvent};
 pub use watches::WatchRequirements;

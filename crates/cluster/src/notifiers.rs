@@ -3,19 +3,13 @@
 //! In: the watch on all Notifiers, and statuses to write.
 //! Out: [`KindWatchEvent`]s.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
+use super::own_kinds::{patch_status, watch_target};
 use super::syncs::WatchGuard;
-use super::watch::WatchTarget;
 use super::watch::kind_watch::{KindWatchEvent, watch_kind};
 use super::{Cluster, Inner, kinds};
-use crate::api_client::{ApiRequest, METADATA};
 use crate::api_error::ApiError;
-use moorline_core::object::GroupKind;
-use moorline_metrics::RequestClass;
-
-/// Path of all Notifiers.
-const NOTIFIERS: &str = "/apis/moorline.dev/v1alpha1/notifiers";
 
 /// Requests about Notifiers.
 #[derive(Clone, Copy)]
@@ -29,7 +23,7 @@ impl<'a> NotifierRequests<'a> {
 
     /// Watches all Notifiers, until the guard is dropped.
     pub fn watch(&self, tell: impl FnMut(KindWatchEvent) + Send + 'static) -> WatchGuard {
-        watch_kind(self.0.wire.clone(), target(), tell)
+        watch_kind(self.0.wire.clone(), watch_target("Notifier", "notifiers", ""), tell)
     }
 
     /// Writes the status of a Notifier.
@@ -54,25 +48,6 @@ impl<'a> NotifierRequests<'a> {
             "/apis/moorline.dev/v1alpha1/namespaces/{namespace}/notifiers/{}/status",
             kinds::escape(name)
         );
-        let steps = json!([
-            {"op": "test", "path": "/metadata/uid", "value": uid},
-            {"op": "add", "path": "/status", "value": status},
-        ]);
-        let call = ApiRequest::new(RequestClass::Status, "patch", uri)
-            .accept(METADATA)
-            .content("application/json-patch+json", steps.to_string().into_bytes());
-        self.0.status_limiter.send(&self.0.wire, call, None).await.map(drop)
-    }
-}
-
-fn target() -> WatchTarget {
-    WatchTarget {
-        kind: GroupKind::new("moorline.dev", "Notifier"),
-        namespace: None,
-        patient: true,
-        path: NOTIFIERS.to_owned(),
-        selector: "labelSelector=".to_owned(),
-        whole: true,
-        watchable: true,
+        patch_status(self.0, uri, uid, status).await.map(drop)
     }
 }

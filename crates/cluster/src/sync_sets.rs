@@ -7,18 +7,15 @@ use serde_json::{Value, json};
 
 use super::apply::APPLY;
 use super::change_log::{Target, WriteKind};
+use super::own_kinds::{instance_selector, patch_finalizers, patch_status, watch_target};
 use super::syncs::{WatchGuard, path};
-use super::watch::WatchTarget;
 use super::watch::kind_watch::{KindWatchEvent, watch_kind};
 use super::{Cluster, kinds, query};
 use crate::api_client::{ApiRequest, METADATA};
 use crate::api_error::ApiError;
-use moorline_api::{DAEMON_MANAGER, INSTANCE_LABEL, SyncName};
-use moorline_core::object::{GroupKind, ObjectId};
+use moorline_api::SyncName;
+use moorline_core::object::ObjectId;
 use moorline_metrics::RequestClass;
-
-/// Path of all SyncSets.
-const SYNC_SETS: &str = "/apis/moorline.dev/v1alpha1/syncsets";
 
 /// Requests about SyncSets, as one identity.
 #[derive(Clone, Copy)]
@@ -36,19 +33,7 @@ impl<'a> SyncSetRequests<'a> {
         instance: Option<&str>,
         tell: impl FnMut(KindWatchEvent) + Send + 'static,
     ) -> WatchGuard {
-        let selector = match instance {
-            Some(instance) => format!("{INSTANCE_LABEL}={instance}"),
-            None => format!("!{INSTANCE_LABEL}"),
-        };
-        let target = WatchTarget {
-            kind: GroupKind::new("moorline.dev", "SyncSet"),
-            namespace: None,
-            patient: true,
-            path: SYNC_SETS.to_owned(),
-            selector: format!("labelSelector={}", query(&selector)),
-            whole: true,
-            watchable: true,
-        };
+        let target = watch_target("SyncSet", "syncsets", &instance_selector(instance));
         watch_kind(self.0.0.wire.clone(), target, tell)
     }
 
@@ -66,14 +51,7 @@ impl<'a> SyncSetRequests<'a> {
     ///
     /// Any [`ApiError`].
     pub async fn write_status(&self, name: &SyncName, uid: &str, status: &Value) -> Result<(), ApiError> {
-        let steps = json!([
-            {"op": "test", "path": "/metadata/uid", "value": uid},
-            {"op": "add", "path": "/status", "value": status},
-        ]);
-        let call = ApiRequest::new(RequestClass::Status, "patch", format!("{}/status", set_path(name)))
-            .accept(METADATA)
-            .content("application/json-patch+json", steps.to_string().into_bytes());
-        self.0.0.status_limiter.send(&self.0.0.wire, call, None).await.map(drop)
+        patch_status(&self.0.0, format!("{}/status", set_path(name)), uid, status).await.map(drop)
     }
 
     /// Sets the finalizers of a SyncSet.
@@ -95,12 +73,7 @@ impl<'a> SyncSetRequests<'a> {
         version: &str,
         finalizers: &[String],
     ) -> Result<(), ApiError> {
-        let body = json!({"metadata": {"resourceVersion": version, "finalizers": finalizers}});
-        let uri = format!("{}?fieldManager={DAEMON_MANAGER}", set_path(name));
-        let call = ApiRequest::new(RequestClass::Status, "patch", uri)
-            .accept(METADATA)
-            .content("application/merge-patch+json", body.to_string().into_bytes());
-        self.0.0.status_limiter.send(&self.0.0.wire, call, None).await.map(drop)
+        patch_finalizers(&self.0.0, &set_path(name), version, finalizers).await
     }
 
     /// Creates a Sync of a set, or applies it if `uid` names the existing one. Returns the Sync as

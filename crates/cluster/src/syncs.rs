@@ -11,19 +11,15 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use tokio::task::AbortHandle;
 
+use super::own_kinds::{instance_selector, patch_finalizers, patch_status, watch_target};
 use super::watch::{WatchEvent, WatchTarget, follow};
-use super::{Inner, kinds, query};
+use super::{Inner, kinds};
 use crate::api_client::{ApiRequest, ApiResponse, METADATA};
 use crate::api_error::ApiError;
 use moorline_api::{
-    DAEMON_MANAGER, DELETION_ANNOTATION, HOSTS_ANNOTATION, INSTANCE_LABEL, KEYS_LABEL, MOVES_TO_ANNOTATION,
-    SyncName,
+    DAEMON_MANAGER, DELETION_ANNOTATION, HOSTS_ANNOTATION, KEYS_LABEL, MOVES_TO_ANNOTATION, SyncName,
 };
-use moorline_core::object::GroupKind;
 use moorline_metrics::RequestClass;
-
-/// Path of all Syncs.
-const SYNCS: &str = "/apis/moorline.dev/v1alpha1/syncs";
 
 /// Event of the watch on Syncs.
 #[derive(Debug)]
@@ -78,19 +74,8 @@ impl SyncRequests<'_> {
         instance: Option<&str>,
         mut tell: impl FnMut(SyncWatchEvent) + Send + 'static,
     ) -> WatchGuard {
-        let selector = match instance {
-            Some(instance) => format!("{INSTANCE_LABEL}={instance}"),
-            None => format!("!{INSTANCE_LABEL}"),
-        };
-        let target = WatchTarget {
-            kind: GroupKind::new("moorline.dev", "Sync"),
-            namespace: None,
-            patient: false,
-            path: SYNCS.to_owned(),
-            selector: format!("labelSelector={}", query(&selector)),
-            whole: true,
-            watchable: true,
-        };
+        let target =
+            WatchTarget { patient: false, ..watch_target("Sync", "syncs", &instance_selector(instance)) };
         let sink = move |event| match event {
             WatchEvent::Begins => tell(SyncWatchEvent::Begins),
             WatchEvent::Listed(_) => tell(SyncWatchEvent::Listed),
@@ -98,12 +83,12 @@ impl SyncRequests<'_> {
             WatchEvent::Upgraded => tell(SyncWatchEvent::Upgraded),
             WatchEvent::Broken(failure) => tell(SyncWatchEvent::Broken(failure)),
             WatchEvent::Seen(object) => {
-                if let Some(name) = name(&object) {
+                if let Some(name) = name_of(&object) {
                     tell(SyncWatchEvent::Seen(name, Box::new(object)));
                 }
             }
             WatchEvent::Gone(object) => {
-                if let Some(name) = name(&object) {
+                if let Some(name) = name_of(&object) {
                     tell(SyncWatchEvent::Gone(name));
                 }
             }
@@ -138,7 +123,7 @@ impl SyncRequests<'_> {
         };
         let reply = match replaced {
             Some(reply) => reply,
-            None => self.patch_status(name, uid, &status).await?,
+            None => patch_status(self.0, status_path(name), uid, &status).await?,
         };
         let object: Value = serde_json::from_slice(&reply.body).unwrap_or_default();
         let version = self::version(&object);
@@ -171,24 +156,6 @@ impl SyncRequests<'_> {
         }
     }
 
-    /// Patches the status. It is ours as a whole, so there is nothing to merge with concurrent
-    /// writes.
-    async fn patch_status(
-        &self,
-        name: &SyncName,
-        uid: &str,
-        status: &Value,
-    ) -> Result<ApiResponse, ApiError> {
-        let steps = json!([
-            {"op": "test", "path": "/metadata/uid", "value": uid},
-            {"op": "add", "path": "/status", "value": status},
-        ]);
-        let call = ApiRequest::new(RequestClass::Status, "patch", status_path(name))
-            .accept(METADATA)
-            .content("application/json-patch+json", steps.to_string().into_bytes());
-        self.0.status_limiter.send(&self.0.wire, call, None).await
-    }
-
     /// Sets the finalizers of a Sync.
     ///
     /// # Guarantees
@@ -208,12 +175,7 @@ impl SyncRequests<'_> {
         version: &str,
         finalizers: &[String],
     ) -> Result<(), ApiError> {
-        let body = json!({"metadata": {"resourceVersion": version, "finalizers": finalizers}});
-        let uri = format!("{}?fieldManager={DAEMON_MANAGER}", path(name));
-        let call = ApiRequest::new(RequestClass::Status, "patch", uri)
-            .accept(METADATA)
-            .content("application/merge-patch+json", body.to_string().into_bytes());
-        self.0.status_limiter.send(&self.0.wire, call, None).await.map(drop)
+        patch_finalizers(self.0, &path(name), version, finalizers).await
     }
 
     /// Reads the Sync of this name, also one that another daemon serves; none if it does not exist.
@@ -364,7 +326,8 @@ fn decode(body: &[u8]) -> Result<SecretData, ApiError> {
     Ok(SecretData { data: entries.collect::<Result<_, _>>()?, hosts, version, holds_keys })
 }
 
-fn name(object: &Map<String, Value>) -> Option<SyncName> {
+/// Returns namespace and name of an object.
+pub fn name_of(object: &Map<String, Value>) -> Option<SyncName> {
     let text = |field: &str| object.get("metadata")?.get(field)?.as_str();
     Some(SyncName::new(text("namespace")?, text("name")?))
 }

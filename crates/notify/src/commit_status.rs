@@ -1,31 +1,19 @@
 //! A commit status, as every host of repositories has it.
 //!
 //! In: a Sync, a record, and the text of the notification.
-//! Out: [`CommitStatus`]; the module of each host builds its request. A later status with the same
-//! context replaces the earlier one, so a repeated request shows nothing twice.
+//! Out: [`CommitStatus`]; `pull_requests/host_requests.rs` builds its request. A later status with
+//! the same context replaces the earlier one, so a repeated request shows nothing twice.
 
 use moorline_api::{NotificationRecord, Transition, TransitionDetails, split_chart};
 
+use crate::pull_requests::CheckState;
 use crate::selection::CompiledNotifier;
 use crate::subject::Subject;
-use crate::text::{cut, sentence};
+use crate::text::sentence;
 use crate::transitions::Occurrence;
 
-/// Maximum number of characters of a description: GitHub refuses a longer one.
-const MAX_DESCRIPTION: usize = 140;
 /// Number of hex digits of a commit: SHA-1 or SHA-256.
 const COMMIT_DIGITS: [usize; 2] = [40, 64];
-
-/// State of a commit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum CommitState {
-    /// More follows.
-    Pending,
-    /// It is done.
-    Success,
-    /// It failed.
-    Failure,
-}
 
 /// A status of a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,10 +23,10 @@ pub(crate) struct CommitStatus {
     /// The commit, in hex digits.
     pub(crate) commit: Box<str>,
     /// The state.
-    pub(crate) state: CommitState,
+    pub(crate) state: CheckState,
     /// The name of the status: one for each Sync of each cluster.
     pub(crate) context: String,
-    /// Text for people, at most 140 characters.
+    /// Text for people.
     pub(crate) description: String,
 }
 
@@ -60,7 +48,7 @@ impl CommitStatus {
             commit: commit(&details)?.into(),
             state: state(notifier, record.transition)?,
             context: subject.context(),
-            description: cut(&text, MAX_DESCRIPTION),
+            description: text,
         })
     }
 }
@@ -71,13 +59,13 @@ pub(crate) fn sets_status(notifier: &CompiledNotifier, occurrence: &Occurrence) 
 }
 
 /// Returns the state that a transition sets; none if it says nothing about the commit.
-fn state(notifier: &CompiledNotifier, transition: Transition) -> Option<CommitState> {
+fn state(notifier: &CompiledNotifier, transition: Transition) -> Option<CheckState> {
     match transition {
         // An applied revision waits for its health, if that is sent, too.
-        Transition::Applied if notifier.is_on(Transition::Healthy) => Some(CommitState::Pending),
-        Transition::Applied | Transition::Healthy | Transition::Recovered => Some(CommitState::Success),
-        Transition::PruneHeld | Transition::ApprovalRequired => Some(CommitState::Pending),
-        Transition::Degraded | Transition::Failed | Transition::RolledBack => Some(CommitState::Failure),
+        Transition::Applied if notifier.is_on(Transition::Healthy) => Some(CheckState::Pending),
+        Transition::Applied | Transition::Healthy | Transition::Recovered => Some(CheckState::Success),
+        Transition::PruneHeld | Transition::ApprovalRequired => Some(CheckState::Pending),
+        Transition::Degraded | Transition::Failed | Transition::RolledBack => Some(CheckState::Failure),
         // The commit is as good as before.
         Transition::DriftRepaired => None,
     }

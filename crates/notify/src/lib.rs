@@ -16,9 +16,6 @@
 mod alertmanager;
 mod cloud_events;
 mod commit_status;
-mod gitea;
-mod github;
-mod gitlab;
 mod markup;
 pub mod pull_requests;
 mod records;

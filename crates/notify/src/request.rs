@@ -11,9 +11,7 @@ use serde_json::Value;
 use crate::alertmanager::alerts;
 use crate::cloud_events::{event_body, event_headers};
 use crate::commit_status::CommitStatus;
-use crate::gitea::gitea_status;
-use crate::github::github_status;
-use crate::gitlab::{ALREADY, gitlab_status};
+use crate::pull_requests::PullRequestHost;
 use crate::repository::host_of_url;
 use crate::retry::AttemptResult;
 use crate::selection::{CompiledNotifier, Service};
@@ -24,6 +22,8 @@ use crate::webhook::{signature, webhook_body};
 
 /// Maximum number of bytes of an answer that is read for its words.
 const MAX_WORDS: usize = 4096;
+/// Words of GitLab's refusal of a status that the commit has already.
+const ALREADY: &str = "Cannot transition status via";
 
 /// Content of the Secret of a Notifier.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -66,11 +66,10 @@ pub fn build_request(
     if notifier.service.is_commit_status() {
         let token = secret.token.as_ref().ok_or(RequestError::NoKey("token"))?;
         let status = CommitStatus::of_record(notifier, subject, record).ok_or(RequestError::NoCommit)?;
-        return Ok(match notifier.service {
-            Service::Gitlab => gitlab_status(base, &status, token),
-            Service::Gitea => gitea_status(base, &status, token),
-            _ => github_status(base, &status, token),
-        });
+        let host =
+            PullRequestHost { service: notifier.service, api: base, repository: &status.repository, token };
+        let check = (&*status.commit, status.state);
+        return Ok(host.set_check(check, (&status.context, &status.description), None));
     }
     let text = notifier.text(subject, record);
     let url = whole_url(base, secret.url.as_ref())?;

@@ -129,14 +129,6 @@ pub fn state_at<'a>(
     closed(None)
 }
 
-/// Returns the next time at which a window begins or ends.
-pub fn next_edge<'a>(
-    windows: impl IntoIterator<Item = &'a CompiledWindow>,
-    now: Timestamp,
-) -> Option<Timestamp> {
-    windows.into_iter().filter_map(|window| window.next_look(now)).min()
-}
-
 /// A window with its state at one time.
 struct TimedWindow<'a> {
     window: &'a CompiledWindow,

@@ -11,7 +11,7 @@ use tokio::time::sleep;
 
 use crate::cluster::{Connection, OperatorError, SyncListEvent, SyncResource};
 use crate::controller::summarize_source;
-use crate::report::board::{DaemonRole, ObjectList, StatusBoard, SyncCard};
+use crate::report::board::{DaemonRole, StatusBoard, SyncCard};
 
 /// Pause before the list is read again, after an end of the watch and after a failure.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -64,13 +64,5 @@ fn put(board: &mut StatusBoard, sync: &SyncResource) {
     if known.is_some_and(|card| *card.status == sync.status && card.source == source) {
         return;
     }
-    board.update_card(SyncCard {
-        name: sync.name.clone(),
-        version: 0,
-        source,
-        status: Arc::new(sync.status.clone()),
-        objects: Arc::new(ObjectList::default()),
-        repairs: Arc::from([]),
-        activities: Arc::from([]),
-    });
+    board.update_card(SyncCard::of_resource(sync.name.clone(), source, sync.status.clone()));
 }

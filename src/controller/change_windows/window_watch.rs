@@ -6,15 +6,17 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 
 use super::super::Context;
+use super::super::definition_update::update_definition;
+use super::super::ready_status::{ReadyCondition, ready_status};
+use super::super::status::now;
 use super::window_calls::Called;
-use super::{ListState, WindowCenter, WindowKey, wall_clock};
+use super::{ListState, WindowCenter, WindowKey};
 use crate::api::{change_window_definition, namespace_change_window_definition};
 use crate::cluster::change_windows::{WindowKind, WindowRequests, WindowWatchEvent};
-use crate::cluster::{CrdInstallResult, install_crd};
 use crate::windows::CompiledWindow;
 
 /// Follows the windows of both kinds without end.
@@ -51,7 +53,7 @@ async fn keep_kind(context: &Arc<Context>, kind: WindowKind) {
                 is_refused = false;
                 settle(context, kind, listing.take());
                 if !std::mem::replace(&mut is_defined, true) {
-                    update_definition(context, kind).await;
+                    update_definition(&context.cluster, definition(kind)).await;
                 }
             }
             WindowWatchEvent::Absent => settle(context, kind, Some(BTreeSet::new())),
@@ -180,6 +182,14 @@ async fn write_status(context: &Context, kind: WindowKind, OwedStatus { key, uid
     }
 }
 
+/// Returns the definition of the kind.
+fn definition(kind: WindowKind) -> Result<Value, serde_json::Error> {
+    match kind {
+        WindowKind::Cluster => change_window_definition(),
+        WindowKind::Namespace => namespace_change_window_definition(),
+    }
+}
+
 /// Builds the status of a window.
 fn status(generation: Option<i64>, problem: Option<&str>) -> Value {
     let (status, reason, message) = match problem {
@@ -188,37 +198,8 @@ fn status(generation: Option<i64>, problem: Option<&str>) -> Value {
             ("False", "SpecInvalid", format!("{problem}; the window is closed until it can be read"))
         }
     };
-    let now = wall_clock();
-    let now = jiff::Timestamp::from_second(now.as_second()).unwrap_or(now);
-    json!({
-        "observedGeneration": generation,
-        "conditions": [{
-            "type": "Ready", "status": status, "reason": reason, "message": message,
-            "lastTransitionTime": now.to_string(), "observedGeneration": generation,
-        }],
-    })
-}
-
-/// Updates the definition of the kind, which exists, if that is permitted.
-async fn update_definition(context: &Context, kind: WindowKind) {
-    let own = match kind {
-        WindowKind::Cluster => change_window_definition(),
-        WindowKind::Namespace => namespace_change_window_definition(),
-    };
-    let Ok(own) = own else { return };
-    match install_crd(&context.cluster, &own).await {
-        CrdInstallResult::Applied => {
-            tracing::info!("the CustomResourceDefinition of {} was updated", kind.name())
-        }
-        CrdInstallResult::NotUpdated(failure) => {
-            let by_hand = format!(
-                "moorline crd {} | kubectl apply --server-side --force-conflicts -f -",
-                kind.plural()
-            );
-            tracing::warn!(%failure, "the CustomResourceDefinition of {} differs and cannot be updated; to update it: {by_hand}", kind.name());
-        }
-        other => tracing::debug!(?other, "the CustomResourceDefinition of {} is left as it is", kind.name()),
-    }
+    let since = &now().0.to_string();
+    ready_status(generation, &ReadyCondition { status, reason, message: &message, since })
 }
 
 fn key(object: &Map<String, Value>) -> WindowKey {
@@ -229,6 +210,8 @@ fn key(object: &Map<String, Value>) -> WindowKey {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]

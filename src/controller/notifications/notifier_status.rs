@@ -2,11 +2,9 @@
 //!
 //! In: a state. Out: one write, without a retry: the next change writes again.
 
-use std::time::SystemTime;
-
-use serde_json::json;
-
 use super::super::Context;
+use super::super::ready_status::{ReadyCondition, ready_status};
+use super::super::status::now;
 use crate::cluster::NotifierRequests;
 
 /// State of a Notifier.
@@ -32,15 +30,8 @@ pub(super) async fn report_state(
         NotifierState::SpecInvalid(problems) => ("False", "SpecInvalid", problems),
         NotifierState::DeliveryFailed(problem) => ("False", "DeliveryFailed", problem),
     };
-    let now = jiff::Timestamp::try_from(SystemTime::now()).unwrap_or_default();
-    let now = jiff::Timestamp::from_second(now.as_second()).unwrap_or(now);
-    let status = json!({
-        "observedGeneration": generation,
-        "conditions": [{
-            "type": "Ready", "status": status, "reason": reason, "message": message,
-            "lastTransitionTime": now.to_string(), "observedGeneration": generation,
-        }],
-    });
+    let since = &now().0.to_string();
+    let status = ready_status(generation, &ReadyCondition { status, reason, message: &message, since });
     let written = NotifierRequests::new(&context.cluster).write_status((namespace, name, uid), &status).await;
     if let Err(failure) = written {
         tracing::debug!(notifier = format!("{namespace}/{name}"), %failure, "a status could not be written");

@@ -10,11 +10,12 @@ use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 
 use super::super::Context;
+use super::super::definition_update::update_definition;
 use super::notifier_status::{NotifierState, report_state};
 use super::{FirstList, KnownNotifiers};
 use crate::api::{Notifier, notifier_definition};
 use crate::clock;
-use crate::cluster::{CrdInstallResult, KindWatchEvent, NotifierRequests, install_crd};
+use crate::cluster::{KindWatchEvent, NotifierRequests};
 use crate::notifications::CompiledNotifier;
 
 /// A refusal that comes again after this time is not that of a server that starts.
@@ -53,7 +54,7 @@ pub(super) async fn keep_notifiers(context: &Arc<Context>) {
                     known.list = FirstList::Complete;
                 });
                 if !std::mem::replace(&mut is_defined, true) {
-                    update_definition(context).await;
+                    update_definition(&context.cluster, notifier_definition()).await;
                 }
             }
             KindWatchEvent::Broken(failure) => {
@@ -87,19 +88,6 @@ fn refuse(list: FirstList, code: Option<u16>, refused_at: &mut Option<Instant>, 
 /// True for the first answer that the right to watch is missing, until a list is complete.
 fn is_newly_refused(code: Option<u16>, is_refused: &mut bool) -> bool {
     code == Some(403) && !std::mem::replace(is_refused, true)
-}
-
-/// Updates the definition of Notifiers, which exists, if that is permitted.
-async fn update_definition(context: &Context) {
-    let Ok(own) = notifier_definition() else { return };
-    match install_crd(&context.cluster, &own).await {
-        CrdInstallResult::Applied => tracing::info!("the CustomResourceDefinition of Notifier was updated"),
-        CrdInstallResult::NotUpdated(failure) => {
-            let by_hand = "moorline crd notifiers | kubectl apply --server-side --force-conflicts -f -";
-            tracing::warn!(%failure, "the CustomResourceDefinition of Notifier differs and cannot be updated; to update it: {by_hand}");
-        }
-        other => tracing::debug!(?other, "the CustomResourceDefinition of Notifier is left as it is"),
-    }
 }
 
 async fn take_up(context: &Arc<Context>, key: &str, object: Map<String, Value>) {

@@ -34,7 +34,7 @@ pub(super) async fn read_service_secret(
         return Err(format!("the Secret {name} has the keys of a daemon"));
     }
     let host = needed_host(notifier);
-    let is_own = **namespace == *context.installation.namespace || context.installation.disk.is_some();
+    let is_own = context.installation.is_own(namespace);
     if !is_own && !found.hosts.as_deref().is_some_and(|hosts| lists_host(hosts, &host)) {
         return Err(format!(
             "the Secret {name} is not sent to {host}: it does not list that host; `kubectl annotate secret {name} -n {namespace} \

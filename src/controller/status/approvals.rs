@@ -5,9 +5,6 @@
 
 use std::time::Duration;
 
-use tokio::sync::oneshot;
-
-use super::recorded_state::is_written;
 use super::{StatusRecorder, StatusState};
 use crate::api::{ApprovedRevision, SyncStatus};
 
@@ -32,18 +29,11 @@ pub(crate) async fn record_approvals(
     approved: Vec<ApprovedRevision>,
     within: Duration,
 ) -> bool {
-    let (done, wait) = oneshot::channel();
-    {
-        let mut state = recorder.lock();
+    let set_approved = |state: &mut StatusState| {
         state.approved = Some(approved);
-        if state.has_written_held() {
-            return true;
-        }
-        state.waiting.push(done);
-    }
-    recorder.0.urgent.notify_one();
-    recorder.0.changed.notify_one();
-    is_written(within, wait).await
+        state.has_written_held()
+    };
+    recorder.record_change(within, true, set_approved).await
 }
 
 /// True if the written status has the approvals.

@@ -434,7 +434,7 @@ impl StatusState {
 }
 
 /// Returns the time in whole seconds, as Kubernetes writes it.
-fn now() -> Time {
+pub(super) fn now() -> Time {
     let now = jiff::Timestamp::try_from(SystemTime::now()).unwrap_or_default();
     Time(jiff::Timestamp::from_second(now.as_second()).unwrap_or(now))
 }

@@ -5,11 +5,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use tokio::sync::oneshot;
-
 use super::event_queue::Note;
 use super::reconcile_result::ReconcileResult;
-use super::recorded_state::is_written;
 use super::{StatusRecorder, StatusState};
 use crate::api::{EventReason, HeldRevision, OverriddenRevision};
 
@@ -25,18 +22,11 @@ pub(crate) async fn record_override(
     (overridden, held): (OverriddenRevision, HeldRevision),
     within: Duration,
 ) -> bool {
-    let (done, wait) = oneshot::channel();
-    {
-        let mut state = recorder.lock();
+    let set_both = |state: &mut StatusState| {
         (state.overridden, state.held) = (Some(overridden), Some(held));
-        if state.has_written_held() {
-            return true;
-        }
-        state.waiting.push(done);
-    }
-    recorder.0.urgent.notify_one();
-    recorder.0.changed.notify_one();
-    is_written(within, wait).await
+        state.has_written_held()
+    };
+    recorder.record_change(within, true, set_both).await
 }
 
 /// Returns the last override, written or not.

@@ -54,17 +54,11 @@ impl StatusRecorder {
     /// Records that a hook has run for the deletion of the Sync; false if the status does not have
     /// it in time.
     pub(crate) async fn has_run(&self, hook: FinishedObject, within: Duration) -> bool {
-        let (done, wait) = oneshot::channel();
-        {
-            let mut state = self.lock();
+        let add_hook = |state: &mut StatusState| {
             state.ran.push(hook);
-            if state.has_written_last_hooks() {
-                return true;
-            }
-            state.waiting.push(done);
-        }
-        self.0.changed.notify_one();
-        is_written(within, wait).await
+            state.has_written_last_hooks()
+        };
+        self.record_change(within, false, add_hook).await
     }
 
     /// Returns the scope in which the Sync may have owned objects before.
@@ -75,14 +69,31 @@ impl StatusRecorder {
     /// Records the scope in which the Sync is about to own objects; false if the status does not
     /// have it in time.
     pub(crate) async fn record(&self, scope: Scope, within: Duration) -> bool {
+        let set_scope = |state: &mut StatusState| {
+            state.scope = Some(scope);
+            state.persisted_status.scope == state.scope
+        };
+        self.record_change(within, false, set_scope).await
+    }
+
+    /// Changes the state, and waits until the written status has it; false if it has not in time.
+    /// `change` returns true if the status that was written last has it already.
+    pub(super) async fn record_change(
+        &self,
+        within: Duration,
+        is_urgent: bool,
+        change: impl FnOnce(&mut StatusState) -> bool,
+    ) -> bool {
         let (done, wait) = oneshot::channel();
         {
             let mut state = self.lock();
-            state.scope = Some(scope);
-            if state.persisted_status.scope == state.scope {
+            if change(&mut state) {
                 return true;
             }
             state.waiting.push(done);
+        }
+        if is_urgent {
+            self.0.urgent.notify_one();
         }
         self.0.changed.notify_one();
         is_written(within, wait).await
@@ -103,35 +114,21 @@ impl StatusRecorder {
     /// Records the id of the other cluster in which the Sync is about to own objects; false if the
     /// status does not have it in time.
     pub(crate) async fn record_target(&self, uid: &str, within: Duration) -> bool {
-        let (done, wait) = oneshot::channel();
-        {
-            let mut state = self.lock();
+        let set_target = |state: &mut StatusState| {
             state.target_uid = Some(uid.to_owned());
-            if state.persisted_status.target_uid == state.target_uid {
-                return true;
-            }
-            state.waiting.push(done);
-        }
-        self.0.urgent.notify_one();
-        self.0.changed.notify_one();
-        is_written(within, wait).await
+            state.persisted_status.target_uid == state.target_uid
+        };
+        self.record_change(within, true, set_target).await
     }
 
     /// Records the revision that is about to be applied; false if the status does not have it in
     /// time.
     pub(crate) async fn record_revision(&self, held: HeldRevision, within: Duration) -> bool {
-        let (done, wait) = oneshot::channel();
-        {
-            let mut state = self.lock();
+        let set_held = |state: &mut StatusState| {
             state.held = Some(held);
-            if state.has_written_held() {
-                return true;
-            }
-            state.waiting.push(done);
-        }
-        self.0.urgent.notify_one();
-        self.0.changed.notify_one();
-        is_written(within, wait).await
+            state.has_written_held()
+        };
+        self.record_change(within, true, set_held).await
     }
 
     /// Returns the Jobs, Pods and hooks that have completed before.
@@ -327,7 +324,7 @@ impl StatusState {
 
 /// True if the status is written in time. A dropped sender is no success: when the Sync is created
 /// again, all senders are dropped, and nothing was written.
-pub(super) async fn is_written(within: Duration, wait: oneshot::Receiver<()>) -> bool {
+async fn is_written(within: Duration, wait: oneshot::Receiver<()>) -> bool {
     matches!(tokio::time::timeout(within, wait).await, Ok(Ok(())))
 }
 

@@ -2,12 +2,12 @@
 //!
 //! In: the result of a pass. Out: one write where something has changed.
 
-use std::time::SystemTime;
-
 use serde_json::{Value, json};
 
 use super::super::Context;
+use super::super::ready_status::{ReadyCondition, ready_status};
 use super::super::status::events::event;
+use super::super::status::now;
 use crate::api::{HeldRemoval, Reason, SetCounts, SetRevision, SyncName};
 use crate::cluster::SyncSetRequests;
 
@@ -75,21 +75,16 @@ pub(super) async fn report_set(
 }
 
 fn next_status(before: &Value, set: &Value, facts: &SetFacts) -> Value {
-    let generation = set.pointer("/metadata/generation");
+    let generation = set.pointer("/metadata/generation").and_then(Value::as_i64);
     let message: String = facts.state.message.chars().take(MAX_MESSAGE).collect();
     let status = if facts.state.is_ready { "True" } else { "False" };
     let last = before.pointer("/conditions/0");
     let since =
         last.filter(|last| last["status"] == status).and_then(|last| last["lastTransitionTime"].as_str());
-    let since = since.map_or_else(now, str::to_owned);
+    let since = &since.map_or_else(|| now().0.to_string(), str::to_owned);
     let counts = facts.counts.map_or_else(|| before.get("children").cloned(), |counts| Some(json!(counts)));
-    let mut next = json!({
-        "observedGeneration": generation,
-        "conditions": [{
-            "type": "Ready", "status": status, "reason": facts.state.reason, "message": message,
-            "lastTransitionTime": since, "observedGeneration": generation,
-        }],
-    });
+    let reason = &facts.state.reason;
+    let mut next = ready_status(generation, &ReadyCondition { status, reason, message: &message, since });
     if let Some(counts) = counts {
         next["children"] = counts;
     }
@@ -100,11 +95,6 @@ fn next_status(before: &Value, set: &Value, facts: &SetFacts) -> Value {
         next["removal"] = json!(removal);
     }
     next
-}
-
-fn now() -> String {
-    let now = jiff::Timestamp::try_from(SystemTime::now()).unwrap_or_default();
-    jiff::Timestamp::from_second(now.as_second()).unwrap_or(now).to_string()
 }
 
 /// Writes an Event about a set.

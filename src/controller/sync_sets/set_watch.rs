@@ -5,14 +5,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
 
 use super::super::Context;
+use super::super::definition_update::update_definition;
 use super::set_worker::run_set;
 use crate::api::{SyncName, sync_set_definition};
-use crate::cluster::{CrdInstallResult, KindWatchEvent, SyncSetRequests, install_crd};
+use crate::cluster::{KindWatchEvent, SyncSetRequests, name_of};
 
 /// The worker of a set.
 struct SetTask {
@@ -56,7 +57,7 @@ pub(super) async fn keep_sync_sets(context: &Arc<Context>) {
                     sets.retain(|name, _| there.contains(name));
                 }
                 if !std::mem::replace(&mut is_defined, true) {
-                    update_definition(context).await;
+                    update_definition(&context.cluster, sync_set_definition()).await;
                 }
             }
             KindWatchEvent::Broken(failure) => {
@@ -82,22 +83,4 @@ fn take_up(context: &Arc<Context>, sets: &mut BTreeMap<SyncName, SetTask>, name:
     let (newest, snapshots) = watch::channel(set);
     let task = tokio::spawn(run_set(context.clone(), name.clone(), snapshots)).abort_handle();
     sets.insert(name, SetTask { uid, newest, task });
-}
-
-/// Updates the definition of SyncSets, which exists, if that is permitted.
-async fn update_definition(context: &Context) {
-    let Ok(own) = sync_set_definition() else { return };
-    match install_crd(&context.cluster, &own).await {
-        CrdInstallResult::Applied => tracing::info!("the CustomResourceDefinition of SyncSet was updated"),
-        CrdInstallResult::NotUpdated(failure) => {
-            let by_hand = "moorline crd syncsets | kubectl apply --server-side --force-conflicts -f -";
-            tracing::warn!(%failure, "the CustomResourceDefinition of SyncSet differs and cannot be updated; to update it: {by_hand}");
-        }
-        other => tracing::debug!(?other, "the CustomResourceDefinition of SyncSet is left as it is"),
-    }
-}
-
-fn name_of(object: &Map<String, Value>) -> Option<SyncName> {
-    let text = |field: &str| object.get("metadata")?.get(field)?.as_str();
-    Some(SyncName::new(text("namespace")?, text("name")?))
 }

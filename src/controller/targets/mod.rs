@@ -250,7 +250,7 @@ pub(super) async fn check_use(
     if mark.is_none() || mark.as_deref() != sync.target() {
         return Err(failure(ErrorCause::SpecInvalid, CHANGED.to_owned()));
     }
-    let is_own = sync.namespace == context.installation.namespace || context.installation.disk.is_some();
+    let is_own = context.installation.is_own(&sync.namespace);
     let (Some(account), false) = (account, is_own) else { return Ok(()) };
     let key = (mark.unwrap_or_default().into_boxed_str(), Box::from(account));
     if context.targets.is_permitted(&key) {

@@ -135,7 +135,7 @@ async fn may_send(
 ) -> Result<(), ReconcileError> {
     let before = known.take();
     let Some(account) = account else { return Ok(()) };
-    let is_own = sync.namespace == context.installation.namespace || context.installation.disk.is_some();
+    let is_own = context.installation.is_own(&sync.namespace);
     if is_own || hosts.is_some_and(|hosts| lists_host(&hosts, host)) {
         return Ok(());
     }

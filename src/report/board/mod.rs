@@ -162,6 +162,19 @@ impl StatusBoard {
 }
 
 impl SyncCard {
+    /// Creates the card of a Sync of which only the resource is known.
+    pub fn of_resource(name: SyncName, source: Arc<SourceSummary>, status: SyncStatus) -> Self {
+        Self {
+            name,
+            version: 0,
+            source,
+            status: Arc::new(status),
+            objects: Arc::default(),
+            repairs: Arc::from([]),
+            activities: Arc::from([]),
+        }
+    }
+
     /// The state of the Sync.
     pub fn state(&self) -> SyncState {
         SyncState::from_status(&self.status)

@@ -91,7 +91,6 @@ mod tests {
 
     use super::*;
     use crate::api::{SyncName, SyncStatus};
-    use crate::report::board::SourceSummary;
 
     #[test]
     fn the_next_commit_has_the_plan_that_the_daemon_has_or_a_reason_why_there_is_none() {
@@ -166,15 +165,7 @@ mod tests {
             let mut status = json!({"conditions": conditions, "revision": revision});
             more.as_object().into_iter().flatten().for_each(|(name, value)| status[name] = value.clone());
             let status: SyncStatus = serde_json::from_value(status.clone()).unwrap();
-            let card = SyncCard {
-                name: SyncName::new("ops", "shop"),
-                version: 0,
-                source: Arc::new(SourceSummary::default()),
-                status: Arc::new(status),
-                objects: Arc::default(),
-                repairs: Arc::from([]),
-                activities: Arc::from([]),
-            };
+            let card = SyncCard::of_resource(SyncName::new("ops", "shop"), Arc::default(), status);
             let next = next_commit(&card);
             assert_eq!((next.revision, next.plan.is_some()), (newest, has_plan), "{text}");
             assert!(next.text.contains(text), "{text}: {}", next.text);

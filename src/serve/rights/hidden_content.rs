@@ -125,7 +125,6 @@ mod tests {
 
     use super::*;
     use crate::api::SyncStatus;
-    use crate::report::board::SourceSummary;
     use crate::serve::viewer::{AccessRequest, AccessReviews, Person};
 
     /// True if a person with these rights does not see the content of a ConfigMap.
@@ -139,15 +138,7 @@ mod tests {
         });
         let access = ConsoleAccess { reviews: AccessReviews::new(ask), actions: mpsc::channel(1).0 };
         let person = Person { user: "ada".to_owned(), uid: None, groups: Vec::new(), extra: BTreeMap::new() };
-        let card = SyncCard {
-            name: name.clone(),
-            version: 0,
-            source: Arc::new(SourceSummary::default()),
-            status: Arc::new(SyncStatus::default()),
-            objects: Arc::default(),
-            repairs: Arc::from([]),
-            activities: Arc::from([]),
-        };
+        let card = SyncCard::of_resource(name.clone(), Arc::default(), SyncStatus::default());
         let id = ObjectId::parse("/ConfigMap|shop/settings").unwrap();
         let viewer = Viewer::Person(Arc::new(person));
         let hidden = access.hidden_content(&viewer, &card, std::slice::from_ref(&id)).await;

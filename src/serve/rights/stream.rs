@@ -55,21 +55,17 @@ mod tests {
 
     use super::*;
     use crate::api::{SyncName, SyncStatus};
-    use crate::report::board::{SourceSummary, SyncCard};
+    use crate::report::board::SyncCard;
     use crate::serve::viewer::{AccessRequest, AccessReviews, Person};
 
     fn board() -> Arc<StatusBoard> {
         let mut board = StatusBoard::default();
         for namespace in ["pay", "shop"] {
-            board.update_card(SyncCard {
-                name: SyncName::new(namespace, "web"),
-                version: 0,
-                source: Arc::new(SourceSummary::default()),
-                status: Arc::new(SyncStatus::default()),
-                objects: Arc::default(),
-                repairs: Arc::from([]),
-                activities: Arc::from([]),
-            });
+            board.update_card(SyncCard::of_resource(
+                SyncName::new(namespace, "web"),
+                Arc::default(),
+                SyncStatus::default(),
+            ));
         }
         Arc::new(board)
     }

@@ -51,15 +51,11 @@ mod tests {
 
     fn card(namespace: &str, name: &str, depends_on: &[(&str, &str)]) -> SyncCard {
         let depends_on = depends_on.iter().map(|(namespace, name)| SyncName::new(namespace, name)).collect();
-        SyncCard {
-            name: SyncName::new(namespace, name),
-            version: 0,
-            source: Arc::new(SourceSummary { depends_on, ..SourceSummary::default() }),
-            status: Arc::new(SyncStatus::default()),
-            objects: Arc::default(),
-            repairs: Arc::from([]),
-            activities: Arc::from([]),
-        }
+        SyncCard::of_resource(
+            SyncName::new(namespace, name),
+            Arc::new(SourceSummary { depends_on, ..SourceSummary::default() }),
+            SyncStatus::default(),
+        )
     }
 
     #[test]

@@ -179,15 +179,11 @@ async fn review(mut requests: mpsc::Receiver<TokenReviewRequest>, cluster: Clust
 async fn start_console(release: &Release, namespaces: [&str; 2]) -> String {
     let mut board = StatusBoard { role: DaemonRole::Serving, ..StatusBoard::default() };
     for namespace in namespaces {
-        board.update_card(SyncCard {
-            name: SyncName::new(namespace, "shop"),
-            version: 0,
-            source: Arc::new(SourceSummary { is_resource: true, ..SourceSummary::default() }),
-            status: Arc::new(serde_json::from_value(status()["status"].take()).expect("a status")),
-            objects: Arc::default(),
-            repairs: Arc::from([]),
-            activities: Arc::from([]),
-        });
+        board.update_card(SyncCard::of_resource(
+            SyncName::new(namespace, "shop"),
+            Arc::new(SourceSummary { is_resource: true, ..SourceSummary::default() }),
+            serde_json::from_value(status()["status"].take()).expect("a status"),
+        ));
     }
     let connection = Connection::from_client(client_of_daemon(release).await, &release.namespace);
     let (metrics, settings) = (Metrics::new().expect("metrics"), Settings::default());

@@ -31,9 +31,11 @@ pub struct PullRequestHost<'a> {
 /// State of the check on a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CheckState {
-    /// There is a plan.
+    /// More follows.
+    Pending,
+    /// There is a plan, or the commit is applied.
     Success,
-    /// The commit cannot be planned.
+    /// The commit cannot be planned or applied.
     Failure,
 }
 
@@ -109,6 +111,7 @@ impl PullRequestHost<'_> {
         link: Option<&str>,
     ) -> ExchangeRequest {
         let word = match (state, self.service) {
+            (CheckState::Pending, _) => "pending",
             (CheckState::Success, _) => "success",
             (CheckState::Failure, Service::Gitlab) => "failed",
             (CheckState::Failure, _) => "failure",

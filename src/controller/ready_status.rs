@@ -1,0 +1,26 @@
+//! The status of a resource beside Sync: its Ready condition.
+//!
+//! In: the generation, and the parts of the condition. Out: the status as JSON.
+
+use serde_json::{Value, json};
+
+/// Parts of a Ready condition.
+pub(super) struct ReadyCondition<'a> {
+    pub(super) status: &'a str,
+    pub(super) reason: &'a str,
+    pub(super) message: &'a str,
+    /// Time of the last transition.
+    pub(super) since: &'a str,
+}
+
+/// Builds a status with nothing but its Ready condition.
+pub(super) fn ready_status(generation: Option<i64>, condition: &ReadyCondition<'_>) -> Value {
+    let ReadyCondition { status, reason, message, since } = condition;
+    json!({
+        "observedGeneration": generation,
+        "conditions": [{
+            "type": "Ready", "status": status, "reason": reason, "message": message,
+            "lastTransitionTime": since, "observedGeneration": generation,
+        }],
+    })
+}
