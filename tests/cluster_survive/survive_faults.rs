@@ -142,7 +142,11 @@ async fn a_server_that_cannot_stream_what_is_there_is_asked_for_it_in_pages() {
             "/apis/moorline.dev/v1alpha1/syncsets",
         ];
         assert_eq!(of(&streams), kinds, "each is asked to stream once");
-        assert_eq!(of(&|one| one.lists() && !one.checks_server_identity()), kinds, "each is listed once");
+        assert_eq!(
+            of(&|one| one.begins_list() && !one.checks_server_identity()),
+            kinds,
+            "each is listed once"
+        );
         // The other kinds are not defined here, so there is nothing to watch.
         let defined = [kinds[0], kinds[4]];
         assert_eq!(of(&|one| one.is_watch() && !streams(one)), defined, "and then watched");

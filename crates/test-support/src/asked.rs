@@ -46,6 +46,13 @@ impl RecordedRequest {
         self.method == "GET" && self.query.contains("limit=") && !self.is_watch()
     }
 
+    /// True for a list as a whole, or for its first page. On a shared control plane the objects of
+    /// other scenes may fill further pages.
+    pub fn begins_list(&self) -> bool {
+        let token = self.query.split('&').find_map(|part| part.strip_prefix("continue="));
+        self.lists() && token.is_none_or(str::is_empty)
+    }
+
     /// True for any write.
     pub fn writes(&self) -> bool {
         self.method != "GET"
