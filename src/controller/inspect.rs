@@ -175,7 +175,7 @@ pub async fn render_sync(
     Ok(Inspected { valid_spec, revision, desired: prepared.rendered })
 }
 
-/// Refuses a Sync with objects in another cluster, with which a command cannot compare.
+/// Refuses a Sync with objects in another cluster: a command cannot compare with that cluster.
 pub(super) fn check_home(valid_spec: &ValidatedSpec) -> Result<(), spec::SpecError> {
     let message = "a command cannot compare with another cluster; the status of the Sync says what its daemon does there";
     match &valid_spec.cluster {

@@ -1,7 +1,7 @@
 //! Plans a SyncSet for a command that does not serve it.
 //!
-//! In: a SyncSet and the Syncs of its namespace, as the API server has them. Out: the Syncs that
-//! it wants, and what the daemon would do with each. Nothing is written.
+//! In: a SyncSet and the Syncs of its namespace, as the API server has them. Out: the desired
+//! Syncs, and the step of the daemon for each. Nothing is written.
 
 use std::path::Path;
 use std::time::Duration;

@@ -120,7 +120,7 @@ async fn list_syncs(query: &ListQuery, caller: &McpCaller<'_>) -> Result<Value, 
     Ok(json!({"total": cards.len(), "syncs": rows}))
 }
 
-/// Finds a Sync. One that the person may not get is as one that does not exist.
+/// Finds a Sync. A Sync that the person may not get is answered like one that does not exist.
 async fn find(query: &SyncQuery, caller: &McpCaller<'_>) -> Result<Arc<SyncCard>, String> {
     let namespace = query.namespace.as_deref().ok_or("`namespace` is needed")?;
     let question = AccessQuestion::sync("get", namespace);

@@ -1,4 +1,4 @@
-//! Notifiers: every service hears a commit as its documentation has it, a commit gets its status,
+//! Notifiers: every service gets a commit as its documentation has it, a commit gets its status,
 //! other commits get none, and neither a killed daemon nor a late list of Notifiers loses anything.
 
 use std::collections::BTreeMap;
@@ -160,7 +160,7 @@ async fn a_commit_gets_its_status_and_a_killed_daemon_loses_nothing() {
     drop(daemon);
     *services.is_silent.lock().unwrap() = false;
     let daemon = scene.daemon_with(&arguments);
-    until("it is told", async || (services.ids().len() == 2).then_some(())).await;
+    until("it is sent", async || (services.ids().len() == 2).then_some(())).await;
     until_records(&scene, "Waiting", 0).await;
     let ids = services.ids();
     assert!(ids.values().all(|(transition, times)| transition == "Applied" && *times == 1), "{ids:?}");
@@ -177,7 +177,7 @@ async fn a_commit_gets_its_status_and_a_killed_daemon_loses_nothing() {
     scene.until_ready("shop", &third).await;
     assert_eq!((services.statuses().len(), services.ids().len()), (4, 2), "nobody is known yet");
     scene.proxy.heal();
-    until("it is told", async || (services.statuses().len() == 6 && services.ids().len() == 3).then_some(()))
+    until("it is sent", async || (services.statuses().len() == 6 && services.ids().len() == 3).then_some(()))
         .await;
     until("the broken Notifier says why", async || {
         let path = format!("/apis/moorline.dev/v1alpha1/namespaces/{}/notifiers/broken", scene.namespace);

@@ -107,7 +107,7 @@ async fn folders_become_syncs_and_none_is_removed_without_an_answer_and_a_budget
     .await;
     assert_eq!(set.syncs().await.len(), 3);
 
-    // Two of three are more than the budget.
+    // A removal of two of three Syncs exceeds the budget.
     scene.git.rule(|_| Reply::Git);
     let held = set.until_reason("PruneHeld").await;
     assert_eq!(held["removal"]["syncs"], json!(["apps-b", "apps-c"]));

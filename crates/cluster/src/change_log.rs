@@ -82,7 +82,7 @@ impl ChangeLog {
         Self(self.0.clone(), Some(secret.into()))
     }
 
-    /// Returns what tells an object from those of the same id in other clusters.
+    /// Returns a key of an object that no object of the same id in another cluster has.
     fn key(&self, id: &ObjectId) -> (Option<Arc<str>>, ObjectId) {
         (self.1.clone(), id.clone())
     }

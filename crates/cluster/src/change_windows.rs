@@ -21,7 +21,7 @@ use moorline_runtime::clock;
 
 /// Delay between attempts at a watch while the kind is not served.
 const ABSENT: Duration = Duration::from_secs(600);
-/// Interval of the look, without a request, if discovery has found the kind since.
+/// Interval of the check if discovery has found the kind since; it makes no request.
 const SERVED_LOOK: Duration = Duration::from_secs(2);
 /// Delays between attempts at a watch that should work: the first, and the longest.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
@@ -169,7 +169,7 @@ async fn lacks(cluster: &Cluster, kind: WindowKind) -> bool {
     serves("Sync") && !serves(kind.name()) && !cluster.kinds().is_stale(GROUP)
 }
 
-/// Waits until discovery has found the kind, or for long.
+/// Waits until discovery has found the kind, or for a long time.
 async fn wait_until_served(cluster: &Cluster, kind: WindowKind) {
     let begun = clock::now();
     let kind = GroupKind::new(GROUP, kind.name());

@@ -15,7 +15,7 @@ use moorline_core::object::ObjectId;
 use moorline_engine::desired::DesiredSet;
 use moorline_engine::observed::{Evidence, ObservedSet, Ownership, Suspicion, Verification};
 
-/// Objects that are judged without a pause: other work of the process goes on between.
+/// Number of objects that are judged without a pause, in which other work of the process goes on.
 const AT_A_TIME: usize = 256;
 
 /// Evidence about an object, judged.

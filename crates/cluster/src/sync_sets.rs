@@ -85,7 +85,7 @@ impl<'a> SyncSetRequests<'a> {
     ///
     /// # Cancellation
     ///
-    /// Dropping the future leaves open whether the Sync was written; the watch tells.
+    /// Dropping the future leaves open whether the Sync was written; the watch reports it.
     ///
     /// # Errors
     ///
@@ -125,7 +125,7 @@ impl<'a> SyncSetRequests<'a> {
     ///
     /// # Cancellation
     ///
-    /// Dropping the future leaves open whether the Sync was deleted; the watch tells.
+    /// Dropping the future leaves open whether the Sync was deleted; the watch reports it.
     ///
     /// # Errors
     ///

@@ -56,14 +56,14 @@ pub fn compare_with_applied(set: &FieldSet, applied: &Map<String, Value>, bare: 
             "metadata" => ("metadata", Cow::Owned(metadata(value))),
             name => (name, Cow::Borrowed(value)),
         })
-        // Metadata of nothing but the identity leave no trace.
+        // Metadata with only name and namespace leave no path in the set.
         .filter(|(name, value)| *name != "metadata" || *value.as_ref() != Value::Object(Map::new()))
         .collect();
     compare_fields(&set.root, fields.iter().map(|(name, value)| (*name, value.as_ref())), bare)
 }
 
 impl Agreement {
-    /// Returns the worse of both: a difference counts more than doubt.
+    /// Returns the worse of two results: a difference is worse than doubt.
     fn and(self, other: impl FnOnce() -> Self) -> Self {
         match self {
             Self::Differs => Self::Differs,
@@ -143,7 +143,7 @@ fn compare_items(node: &Node, items: &[Value], bare: BareMap) -> Agreement {
 /// An owned item of a list.
 type OwnedItem<'a> = (&'a Element, &'a Node);
 
-/// The owned items of a list, found by what an item has of the key fields.
+/// The owned items of a list, found by the key fields that an item has.
 struct OwnedItems<'a> {
     node: &'a Node,
     /// The items with keys, and the values of their keys.
@@ -273,7 +273,7 @@ mod tests {
         assert_eq!(agreement(&json!({}), &applied), Differs);
     }
 
-    /// A long list costs its length, not the square of it, and one beyond the bound is not read.
+    /// A long list takes linear time, and a list beyond the bound is not read.
     #[test]
     fn a_long_list_is_compared_item_by_item() {
         let names: Vec<String> = (0..=MAX_ITEMS).map(|at| format!("item-{at}")).collect();

@@ -1,4 +1,4 @@
-//! Throttles notifications, and tells the end of what a throttle left out.
+//! Throttles notifications, and sends the truth once a throttle that left it out ends.
 //!
 //! In: a Notifier, its records, and the state of the Sync.
 //! Out: a yes or no, and what is owed. A throttle may leave out that a Sync fails again after it
@@ -48,7 +48,7 @@ pub(crate) fn is_recent(notifier: &CompiledNotifier, record: &NotificationRecord
 }
 
 /// Returns the transition that the last notification of trouble or its end contradicts; none
-/// without a throttle. One that was given up contradicts nothing.
+/// without a throttle. A notification that was given up contradicts nothing.
 pub(crate) fn owed(
     notifier: &CompiledNotifier,
     subject: &Subject,

@@ -1,4 +1,4 @@
-//! Decides what happens to each Sync of a set.
+//! Decides the step for each Sync of a set.
 //!
 //! In: all children of the set, the Syncs of its namespace, and the policy for removals.
 //! Out: [`SetPlan`]. A Sync that is not the set's own is never changed, and none is removed beyond
@@ -66,12 +66,12 @@ pub enum SetStep {
     Create(SetChild),
     /// It is the set's own and differs: it is applied, if it still has this uid.
     Update {
-        /// The Sync as it is wanted.
+        /// The desired Sync.
         child: SetChild,
         /// The uid of the Sync.
         uid: String,
     },
-    /// It is as wanted.
+    /// It is as desired.
     Keep(String),
     /// It is being deleted: it is created when it is gone.
     Await(String),
@@ -140,7 +140,7 @@ pub fn plan_children(
     SetPlan { removal: plan_removal(children, existing, policy, awaited), steps }
 }
 
-/// Returns the children of which it is not known what they claim.
+/// Returns the children whose claims are not known.
 fn find_awaited(steps: &[SetStep], existing: &[ExistingSync]) -> Vec<String> {
     let has_rendered = |name: &str| existing.iter().any(|live| live.name == *name && live.has_rendered);
     let awaited = steps.iter().filter_map(|step| match step {

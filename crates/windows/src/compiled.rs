@@ -1,4 +1,4 @@
-//! A change window as it is evaluated: its schedule read, its time zone found.
+//! A change window, compiled: its schedule is parsed, and its time zone is found.
 //!
 //! In: the spec of a window, its name, and its namespace.
 //! Out: [`CompiledWindow`]. One that cannot be read is a window, too: it is closed.
@@ -185,7 +185,7 @@ impl CompiledWindow {
         (&self.spec, self.problem()) == (&other.spec, other.problem())
     }
 
-    /// Returns whether the window is on now, and the time at which that changes next.
+    /// Returns true if the window is on now, and the time of the next change.
     pub fn state(&self, now: Timestamp) -> (bool, Option<Timestamp>) {
         let Activity { is_active, until } = self.activity(now.as_second(), &mut MAX_JOINED.clone());
         (is_active, until.and_then(|until| Timestamp::from_second(until).ok()))
@@ -204,7 +204,7 @@ fn unknown_field(selector: &Value) -> Option<String> {
         .or_else(|| nested.find_map(|requirement| find(requirement, &REQUIREMENT_FIELDS)))
 }
 
-/// Returns the requirement on a label that fits nothing, or everything, by mistake.
+/// Returns a requirement on a label that matches nothing or everything by mistake.
 fn empty_requirement(spec: &ChangeWindowSpec) -> Option<&str> {
     let selectors = spec.namespace_selector.iter().chain(&spec.sync_selector);
     let mut all = selectors.flat_map(|selector| &selector.match_expressions);

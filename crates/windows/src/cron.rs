@@ -7,7 +7,7 @@
 use jiff::ToSpan as _;
 use jiff::civil::{Date, DateTime};
 
-/// Days that a search looks through: leap days are up to eight years apart.
+/// Maximum number of days of a search: leap days are up to eight years apart.
 const MAX_DAYS: usize = 8 * 366 + 1;
 
 /// Names of months.

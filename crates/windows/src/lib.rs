@@ -24,10 +24,10 @@ pub use compiled::CompiledWindow;
 use moorline_api::WindowEffect;
 use schedule::Activity;
 
-/// Edges that the search for the next opening looks at.
+/// Maximum number of edges in the search for the next opening.
 const MAX_EDGES: usize = 400;
 
-/// Steps of that search: windows that are joined, and states that are computed again.
+/// Maximum number of steps of that search: windows that are joined, and states that are computed.
 const MAX_STEPS: usize = 4000;
 
 /// A Sync, as windows select it.

@@ -11,10 +11,10 @@ use jiff::tz::{Offset, TimeZone};
 
 use super::cron::Cron;
 
-/// Windows that are joined to one, because each begins before the last one ends.
+/// Maximum number of windows that are joined, because each begins before the last one ends.
 pub(super) const MAX_JOINED: usize = 1000;
 
-/// Changes of the clock that one search crosses: more than two a year until the next leap day.
+/// Maximum number of clock changes of one search: more than two a year until the next leap day.
 const MAX_CHANGES: usize = 64;
 
 /// Times of a window.

@@ -41,8 +41,8 @@ pub(crate) fn to_verify(
     order_by_suspicion(applied.chain(compared).collect(), observed).into()
 }
 
-/// Sorts verifications: the strongest suspicion first, and those last whose daily verification is
-/// due. An object without evidence was written after the list.
+/// Sorts verifications: the strongest suspicion first, the daily verification last. An object
+/// without evidence was written after the list.
 fn order_by_suspicion(
     mut found: Vec<(ObjectId, VerifyMethod)>,
     observed: &ObservedSet,

@@ -115,7 +115,7 @@ impl WindowCenter {
 }
 
 impl KnownWindows {
-    /// True if nothing is to be waited for: a list that has failed may fail for long.
+    /// True if there is nothing to wait for: a list that has failed may fail for a long time.
     fn is_answered(&self) -> bool {
         !self.lists.contains(&ListState::Unknown(None))
     }

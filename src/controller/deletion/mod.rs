@@ -99,7 +99,7 @@ pub(crate) async fn finalize(
         && !matches!(parent, Ok(Some(_)))
         && is_remote(going.resource_recorder)
     {
-        // Only a person may say that objects in another cluster are left.
+        // Only a person may decide to leave the objects in another cluster.
         going.report_status(status_texts::away(name, &format!("it cannot be served ({why})")));
         return true;
     }

@@ -2,8 +2,8 @@
 //!
 //! In: a Sync that is being deleted. Out: the objects that stay.
 //!
-//! A cluster that does not answer, or refuses the access, is waited for without end: only a person
-//! may say that its objects are left. The end of the Sync's own namespace leaves them, as at home.
+//! The deletion waits without end for a cluster that does not answer or refuses the access: only a
+//! person may decide to leave its objects. The end of the Sync's own namespace leaves them as well.
 
 use tokio::time::{sleep, timeout_at};
 

@@ -1,4 +1,4 @@
-//! Orders what a read for viewers waits for: the slot of its Sync first, and a turn last.
+//! Orders the waits of a read for viewers: for the slot of its Sync first, and for a turn last.
 //!
 //! In: a Sync, and its reads. Out: a tree or Events that all viewers of the Sync share. A read has
 //! a turn only while it waits for the cluster, never while it waits for another read.

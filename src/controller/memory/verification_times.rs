@@ -91,7 +91,7 @@ fn full_hash(id: &ObjectId) -> u32 {
     id.as_str().bytes().fold(0x811c_9dc5, step)
 }
 
-/// Mixes the bits: names that differ only in their last letters get turns far apart.
+/// Mixes the bits, so that names that differ only in their last letters get turns far apart.
 fn mixed(hash: u32) -> u32 {
     let hash = (hash ^ hash >> 16).wrapping_mul(0x85eb_ca6b);
     let hash = (hash ^ hash >> 13).wrapping_mul(0xc2b2_ae35);

@@ -99,8 +99,8 @@ fn is_about(known: &OverriddenRevision, revision: &str, digest: &SetDigest) -> b
     known.revision == revision && recorded.is_some_and(|it| digest.matches(&it) == HashMatch::Same)
 }
 
-/// True if a revision is no news to the cluster: it was begun or applied as it renders now, or it
-/// is an earlier one that renders what was applied then. An unknown digest lets no new values in.
+/// True if a revision brings nothing new to the cluster: it was begun or applied as it renders now,
+/// or it is an earlier one that renders the objects of that time. An unknown digest is new.
 fn is_known(status: &SyncStatus, what: RenderedRevision<'_>, why: RevisionUse, has_new_values: bool) -> bool {
     let applied = applied_before(status);
     let matches = |digest: &Option<String>| {
@@ -152,7 +152,7 @@ fn judge_override(
 }
 
 /// True if another revision was applied or held since this override was used. The annotation stays,
-/// and who may release a hold may not apply the revision again with it.
+/// and a person who may only release a hold must not apply the revision again with it.
 fn is_spent(taken: &OverriddenRevision, status: &SyncStatus) -> bool {
     let Some(revisions) = &status.revision else { return false };
     let is_same = |known: &OverriddenRevision| {

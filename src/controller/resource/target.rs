@@ -22,7 +22,7 @@ pub(super) async fn target(
         None => check_home(&worker.resource_recorder).map(|()| home.clone()),
         Some(secret) => connected(worker, valid_spec, secret, home).await,
     };
-    // A home cluster that does not answer has revoked nothing.
+    // If the home cluster does not answer, no right was revoked.
     let says_nothing = |cause| matches!(cause, ErrorCause::ClusterUnreachable | ErrorCause::Progressing);
     if found.as_ref().is_err_and(|error| !says_nothing(error.cause)) {
         withdraw_claims(worker).await;

@@ -105,7 +105,7 @@ pub(super) fn announce(recorder: &StatusRecorder, state: &mut StatusState, next:
     let Notifications { subject, told, .. } = &state.notifications;
     let dropped = advance(subject, &notifiers, &prev, next, told, &now());
     if next.announced.is_none() {
-        // Nothing hears of this Sync.
+        // No Notifier selects this Sync.
         state.notifications.base = None;
     }
     if dropped > 0 {

@@ -1,4 +1,4 @@
-//! Serves SyncSets: many Syncs from one text.
+//! Serves SyncSets: many Syncs from one template.
 //!
 //! In: SyncSets, from a watch (`set_watch.rs`), the Syncs that the daemon watches anyway, and Git.
 //! Out: Syncs, written as the ServiceAccount of their set (`child_writes.rs`), and the status of

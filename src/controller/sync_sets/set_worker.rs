@@ -92,7 +92,7 @@ struct SetWorker {
     known_status: Option<Value>,
     inputs_changed: Arc<Notify>,
     backoff: Backoff,
-    /// True once the generators were asked in this pass, or needed not to be.
+    /// True once this pass has asked the generators, or does not need to.
     is_current: bool,
 }
 
@@ -368,7 +368,7 @@ async fn wait_until_seen(
             }
         })
     };
-    // Whatever happens later is seen by the next pass.
+    // The next pass sees what happens later.
     let _ = tokio::time::timeout(SEEN_WITHIN, syncs.wait_for(is_seen)).await;
 }
 

@@ -28,7 +28,7 @@ use crate::source::OutboundClient;
 use identity::{Confirmation, IDENTITY_NAMESPACE, check_id, read_id, unread};
 use kubeconfig::read_access;
 
-/// Syncs of one other cluster whose object statuses are read at the same time.
+/// Maximum number of Syncs of another cluster whose object statuses are read at the same time.
 const READS: usize = 4;
 /// Time for which the permission of a ServiceAccount to use a Secret is valid.
 const FRESH: Duration = Duration::from_secs(60);

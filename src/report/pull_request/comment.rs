@@ -49,7 +49,7 @@ pub fn comment_marker(subject: &CommentSubject<'_>) -> String {
     marker("moorline-plan", [subject.cluster, subject.namespace, subject.sync])
 }
 
-/// Returns a marker with three names, for people, and with their hash: other names may look the
+/// Returns a marker with three names for people, and their hash, because other names may look the
 /// same.
 pub(super) fn marker(kind: &str, names: [&str; 3]) -> String {
     let part = |text: &str| -> String {

@@ -18,11 +18,11 @@ use super::bearer_token::MAX_REVIEWS;
 const MAX_WAITING: usize = 4;
 /// The most reviews of unknown tokens that wait for all addresses.
 const MAX_STRANGERS: usize = MAX_REVIEWS - MAX_WAITING;
-/// Wrong tokens of an address after which it has no turns until the window ends.
+/// Number of wrong tokens after which an address gets no turn until the window ends.
 const MAX_FAILURES: u32 = 20;
 /// Time over which wrong tokens are counted.
 pub(super) const WINDOW: Duration = Duration::from_secs(10);
-/// Time for which an accepted token has turns whatever its address does.
+/// Time for which an accepted token always gets a turn.
 const TRUSTED_FOR: Duration = Duration::from_secs(3600);
 /// The most addresses that are counted apart, and the most accepted tokens that are remembered.
 const MAX_KEPT: usize = 4096;

@@ -9,7 +9,7 @@ use crate::report::board::{SyncCard, SyncState};
 use super::html::Html;
 use super::{commit, layout};
 
-/// The knowledge about the next commit of a Sync.
+/// The next commit of a Sync, as far as the daemon knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct NextCommit<'a> {
     /// The newest revision that was seen, if it is not applied.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 /// The account of the token.
 pub(super) const BOT: &str = "moorline-bot";
 
-/// The pull request whose files the host does not tell.
+/// The pull request whose files the host does not list.
 pub(super) const BROKEN: u64 = 6;
 /// Bytes of an answer that are too many.
 const TOO_LONG: usize = 9 << 20;

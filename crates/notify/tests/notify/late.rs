@@ -17,7 +17,7 @@ fn told_late(announced: AnnouncedState, late: &Value) -> Vec<String> {
     let told = waiting(&next).map(|record| record.transition.to_string()).collect();
     let mut again = status(late.clone());
     advance(&subject(), &own, &next, &mut again, &[], &at(2));
-    assert_eq!(waiting(&again).count(), waiting(&next).count(), "it is told once: {late}");
+    assert_eq!(waiting(&again).count(), waiting(&next).count(), "it is sent once: {late}");
     told
 }
 

@@ -71,7 +71,7 @@ impl Drop for RunningTask {
 }
 
 impl PullRequestCenter {
-    /// Notes a Sync that is served.
+    /// Adds a Sync that is served.
     pub(crate) fn note(&self, name: &SyncName, target: PlanTarget) {
         let mut targets = lock(&self.targets);
         let last = targets.insert(name.clone(), Arc::new(target));
@@ -82,7 +82,7 @@ impl PullRequestCenter {
         }
     }
 
-    /// Forgets a Sync that is not served any more.
+    /// Removes a Sync that is no longer served.
     pub(crate) fn forget(&self, name: &SyncName) {
         if lock(&self.targets).remove(name).is_some() {
             self.changed.notify_one();

@@ -1,6 +1,6 @@
 //! Writes plans to the host: statuses on the commit, and one comment that is edited later.
 //!
-//! In: plans, and what stands on the host already. Out: no request for what stands there.
+//! In: plans, and the texts that the host has. Out: requests, but none for a text that it has.
 //! The statuses come first, so that a comment proves that both were written.
 
 use super::host_client::{ErrorReach, HostClient, VisitError};

@@ -65,7 +65,7 @@ pub(super) struct OpenState {
 pub(super) struct PlanState {
     /// The inputs of the last plan.
     pub(super) made_of: Option<PlanInputs>,
-    /// It touches the Sync, or did with an earlier commit.
+    /// The pull request touches the Sync, or an earlier commit of it did.
     pub(super) is_touched: bool,
     /// The last plan.
     pub(super) drawn: Option<DrawnPlan>,
@@ -140,7 +140,7 @@ impl RepositoryState {
         }
     }
 
-    /// Drops what is of other Syncs.
+    /// Drops the state of other Syncs.
     pub(super) fn retain(&mut self, targets: &BTreeMap<SyncName, Arc<PlanTarget>>) {
         self.reads.retain(|name, _| targets.contains_key(name));
         for open in &mut self.open {
