@@ -41,7 +41,7 @@ use serde::{Deserialize, Serialize};
         name = "Schedule",
         type_ = "string",
         json_path = ".spec.schedule",
-        description = "Starts of the window; without it, it is a freeze"
+        description = "Starts of the window; empty for a freeze"
     ),
     printcolumn(
         name = "Duration",
@@ -59,7 +59,7 @@ use serde::{Deserialize, Serialize};
         name = "Ready",
         type_ = "string",
         json_path = r#".status.conditions[?(@.type=="Ready")].status"#,
-        description = "True if the window can be read; one that cannot be read is closed"
+        description = "True if the window can be read; a window that cannot be read is closed"
     ),
     printcolumn(
         name = "Message",
@@ -76,11 +76,12 @@ use serde::{Deserialize, Serialize};
     validation = Rule::new("has(self.schedule) == has(self.duration)")
     .message("write schedule and duration together, or neither of them"))]
 pub struct ChangeWindowSpec {
-    /// Allow: the selected Syncs take up new revisions only in windows that allow it. Deny: they take up none in this one; it wins.
+    /// Allow: the selected Syncs take up new revisions only in windows that allow it. Deny: the selected Syncs take up no new revision
+    /// in this window. Deny wins over Allow.
     pub effect: WindowEffect,
 
-    /// Starts of the window, as five fields of cron: minute, hour, day of month, month, day of week. A Deny without it is a
-    /// freeze: it denies until it is deleted.
+    /// Starts of the window, as five fields of cron: minute, hour, day of month, month, day of week. A Deny without a schedule
+    /// is a freeze: it denies until it is deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 9, max = 128))]
     pub schedule: Option<String>,
@@ -90,20 +91,20 @@ pub struct ChangeWindowSpec {
     #[schemars(length(min = 2, max = 18), regex(pattern = "^([0-9]{1,4}h)?([0-9]{1,5}m)?$"))]
     pub duration: Option<String>,
 
-    /// The time zone of the schedule, by its IANA name, such as Europe/Berlin; without it, UTC.
+    /// The time zone of the schedule, by its IANA name, such as Europe/Berlin; UTC if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 64))]
     pub time_zone: Option<String>,
 
-    /// The namespaces of the Syncs; without it, all.
+    /// The namespaces of the Syncs; all namespaces if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace_selector: Option<WindowSelector>,
 
-    /// The Syncs; without it, all of these namespaces.
+    /// The Syncs; all Syncs of these namespaces if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sync_selector: Option<WindowSelector>,
 
-    /// The reason, for everybody who wonders why a revision is held.
+    /// The reason of the window, for people who see a held revision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub reason: Option<String>,
@@ -118,7 +119,7 @@ pub enum WindowEffect {
     Deny,
 }
 
-/// A selection by name and labels: what fits everything that is set.
+/// A selection by name and labels. It selects what matches every field that is set.
 #[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct WindowSelector {
@@ -143,7 +144,7 @@ pub struct WindowSelector {
 pub struct WindowRequirement {
     /// The label.
     pub key: String,
-    /// In and NotIn compare the value with the values; Exists and DoesNotExist look for the label alone.
+    /// In and NotIn compare the value of the label with `values`. Exists and DoesNotExist only check if the label is there.
     pub operator: LabelOperator,
     /// The values of In and NotIn.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -165,8 +166,8 @@ pub enum LabelOperator {
 }
 
 impl WindowSelector {
-    /// True if name and labels fit; `labels` is none where they are unknown, and so is the result
-    /// if it depends on them.
+    /// Returns true if name and labels match. `labels` is none if they are unknown; a result that
+    /// depends on them is then none as well.
     pub fn selects(&self, name: &str, labels: Option<&BTreeMap<String, String>>) -> Option<bool> {
         if !self.names.is_empty() && !self.names.iter().any(|known| known == name) {
             return Some(false);
@@ -216,11 +217,11 @@ pub struct ChangeWindowStatus {
 pub struct HeldByWindow {
     /// The revision.
     pub revision: String,
-    /// The plan, as the annotation moorline.dev/override names it.
+    /// Hash of the plan, for the annotation moorline.dev/override.
     pub hash: String,
     /// The window, such as `ChangeWindow nightly`.
     pub by: String,
-    /// The time at which it opens, such as `2026-12-01 08:00 Europe/Berlin`; absent where none is known.
+    /// The time at which the window opens, such as `2026-12-01 08:00 Europe/Berlin`; absent where none is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<String>,
     /// The number of objects that are created.
@@ -243,7 +244,7 @@ pub struct HeldByWindow {
 pub struct OverriddenRevision {
     /// The revision.
     pub revision: String,
-    /// The plan that was shown.
+    /// Hash of the plan that was shown.
     pub hash: String,
     /// The person.
     pub by: String,

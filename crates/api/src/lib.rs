@@ -223,7 +223,7 @@ pub const APPROVE_ANNOTATION: &str = "moorline.dev/approve";
 /// A copy of the Sync carries the name of the original, which shows that it is a copy.
 pub const SYNC_SET_ANNOTATION: &str = "moorline.dev/sync-set";
 
-/// Annotation on a Sync of a SyncSet: hash of the Sync as the set wants it.
+/// Annotation on a Sync of a SyncSet: hash of the desired Sync.
 pub const SYNC_SET_HASH_ANNOTATION: &str = "moorline.dev/sync-set-hash";
 
 /// Annotation on a Sync that is being deleted: a person's answer, such as `Orphan@7`.

@@ -158,6 +158,6 @@ pub struct AnnouncedState {
 pub struct AnnouncedRepairs {
     /// The revision.
     pub revision: String,
-    /// The number of objects that were repaired at it.
+    /// The number of objects that were repaired at this revision.
     pub objects: i64,
 }

@@ -121,7 +121,7 @@ pub struct NotifierSpec {
     #[schemars(length(min = 1, max = 2048))]
     pub message: Option<String>,
 
-    /// Plans of the open pull requests of the repositories, with the token of the Secret. Without it there are none.
+    /// Plans of the open pull requests of the repositories, with the token of the Secret. If absent, no pull request is planned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pull_requests: Option<PullRequestOptions>,
 
@@ -163,11 +163,11 @@ pub struct NotifierTarget {
     pub secret_ref: Option<SecretRef>,
 }
 
-/// Plans of pull requests: what each would change in the cluster.
+/// Plans of pull requests: the changes that each would make in the cluster.
 #[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct PullRequestOptions {
-    /// The label by which a maintainer allows the plan of a commit of a fork. Without it, pull requests of forks have no plans.
+    /// The label by which a maintainer allows the plan of a commit of a fork. If absent, pull requests of forks have no plans.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 128))]
     pub label: Option<String>,

@@ -5,8 +5,8 @@ use crate::{MANAGER_PREFIX, TARGET_LABEL, sync_target};
 /// Maximum number of characters of a label value.
 const MAX_LABEL_VALUE: usize = 63;
 
-/// Namespace and name of a Sync: the owner of objects. Two names are equal if both are the same at
-/// home, also if one of them does not say in which cluster the objects live.
+/// Namespace and name of a Sync: the owner of objects. Names are compared by namespace and name
+/// alone; the mark of another cluster does not count.
 #[derive(Debug, Clone)]
 pub struct SyncName {
     /// The namespace of the Sync.
@@ -56,8 +56,8 @@ impl SyncName {
     }
 
     /// Returns the value of [`SYNC_LABEL`](crate::SYNC_LABEL): `<namespace>.<name>`, or `h-`
-    /// and 40 hex digits if that is too long. In another cluster, `r_`, the mark and a dot are in
-    /// front.
+    /// and 40 hex digits if that is too long. On objects in another cluster it begins with `r_`,
+    /// the mark and a dot.
     pub fn label(&self) -> String {
         use sha2::{Digest, Sha256};
         let front = self.target().map(|mark| format!("{TARGET_LABEL}{mark}.")).unwrap_or_default();

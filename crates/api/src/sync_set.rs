@@ -1,4 +1,4 @@
-//! The custom resource `SyncSet`: many Syncs from one text.
+//! The custom resource `SyncSet`: many Syncs from one template.
 //!
 //! In: YAML.
 //! Out: [`SyncSetSpec`], which `moorline-sync-set` turns into Syncs, and [`SyncSetStatus`]. The API
@@ -20,7 +20,7 @@ use serde_json::{Map, Value};
 
 use super::{DeletionPolicy, DurationText, GitRef, PruneBudget, SecretRef, SyncSpec};
 
-/// Many Syncs from one text.
+/// Many Syncs from one template.
 #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Debug, Clone, PartialEq)]
 #[kube(
     group = "moorline.dev",
@@ -37,7 +37,7 @@ use super::{DeletionPolicy, DurationText, GitRef, PruneBudget, SecretRef, SyncSp
         name = "Ready",
         type_ = "string",
         json_path = r#".status.conditions[?(@.type=="Ready")].status"#,
-        description = "True if every Sync of the set is as wanted"
+        description = "True if every Sync of the set is as desired and ready"
     ),
     printcolumn(
         name = "Reason",
@@ -74,36 +74,37 @@ pub struct SyncSetSpec {
     #[schemars(length(min = 1, max = 4))]
     pub generators: Vec<Generator>,
 
-    /// An expression in CEL over `params` with the last part of a Sync's name, such as `params.folder.name`. The name is that of the
-    /// SyncSet, a dash, and this text in lower case, with dashes for other characters; where that changes or shortens it, a hash follows.
+    /// The last part of a Sync's name, as an expression in CEL over `params`, such as `params.folder.name`. A Sync has the name of the
+    /// SyncSet, a dash, and this text. The text is in lower case, with dashes for other characters. A hash follows if the text was
+    /// changed or shortened.
     #[schemars(length(min = 1, max = 1024))]
     pub name: String,
 
     /// The Sync that each set of parameters becomes.
     pub template: SyncTemplate,
 
-    /// Fields of the template that each Sync has a value of its own for.
+    /// Fields of the template whose value differs between the Syncs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
     pub set: Vec<FieldValue>,
 
     /// The ServiceAccount in the SyncSet's namespace that is impersonated to write the Syncs; defaults to the daemon's own, which
-    /// only SyncSets in the daemon's namespace may use. It has to be allowed to create, patch and delete Syncs.
+    /// only SyncSets in the daemon's namespace may use. It needs permission to create, patch and delete Syncs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
     #[x_kube(validation = Rule::new("self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')")
         .message("write the name of a ServiceAccount in the SyncSet's own namespace, such as deployer"))]
     pub service_account_name: Option<String>,
 
-    /// How often repositories are polled; 1m if absent.
+    /// Interval of polls of the repositories; 1m if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<DurationText>,
 
-    /// What happens to Syncs that the generators no longer give.
+    /// Rules for the removal of Syncs that the generators no longer give.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prune: Option<SyncRemoval>,
 
-    /// What happens to the Syncs when the SyncSet is deleted: Orphan, the default, leaves them; Delete deletes them, each by its own
+    /// Rule for the Syncs when the SyncSet is deleted: Orphan, the default, leaves them; Delete deletes them, each by its own
     /// deletionPolicy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_delete: Option<DeletionPolicy>,
@@ -136,7 +137,7 @@ pub struct Generator {
     pub merge: Option<MergeGenerator>,
 }
 
-/// A source of parameters inside of another one.
+/// A generator inside another generator.
 #[derive(Serialize, Deserialize, KubeSchema, Debug, Clone, Default, PartialEq)]
 #[x_kube(validation = Rule::new("has(self.list) != has(self.git)")
     .message("write exactly one of list and git in each inner generator"))]
@@ -222,11 +223,11 @@ pub struct PathPatterns {
 /// The parameters of one generator, changed by those of others.
 #[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, PartialEq)]
 pub struct MergeGenerator {
-    /// Parameters that say which sets belong together, such as `name` or `folder.name`.
+    /// Names of parameters, such as `name` or `folder.name`. Sets with equal values of these belong together.
     #[schemars(length(min = 1, max = 8), inner(length(min = 1, max = 128)))]
     pub keys: Vec<String>,
 
-    /// The first gives the sets; each later one changes those with the same keys, and adds none.
+    /// The first generator gives the sets. Each later one changes the sets with the same keys, and adds none.
     #[schemars(length(min = 2, max = 4))]
     pub generators: Vec<NestedGenerator>,
 }
@@ -238,7 +239,7 @@ pub struct SyncTemplate {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<TemplateMetadata>,
 
-    /// The spec of each Sync, valid as it is.
+    /// The spec of each Sync. It is valid without the fields of `set`.
     pub spec: SyncSpec,
 }
 
@@ -274,14 +275,14 @@ pub struct FieldValue {
     pub value: String,
 }
 
-/// What happens to Syncs that the generators no longer give.
+/// Rules for the removal of Syncs that the generators no longer give.
 #[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Default, PartialEq)]
 pub struct SyncRemoval {
-    /// False leaves them in place; absent is true.
+    /// False keeps these Syncs; true if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enabled: Option<bool>,
 
-    /// Limits of one removal without approval: one that exceeds all limits given waits for approval. By default these are one Sync
+    /// Limits of one removal without approval. A removal that exceeds every limit given waits for approval. The defaults are one Sync
     /// and 10 percent. A removal of all Syncs always waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<PruneBudget>,
@@ -295,7 +296,7 @@ pub struct SyncSetStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
 
-    /// Ready: True while every Sync of the set is as wanted.
+    /// Ready: True while every Sync of the set is as desired and ready.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "super::status::conditions")]
     pub conditions: Vec<Condition>,
@@ -304,7 +305,7 @@ pub struct SyncSetStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub children: Option<SetCounts>,
 
-    /// The revisions of the repositories that the Syncs are made from.
+    /// The revisions of the repositories that give the parameters.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub revisions: Vec<SetRevision>,
 
@@ -316,11 +317,11 @@ pub struct SyncSetStatus {
 /// Numbers of Syncs of a set.
 #[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SetCounts {
-    /// Syncs that the generators give.
+    /// Number of Syncs that the generators give.
     pub desired: i32,
-    /// Those of them that are ready.
+    /// Number of these Syncs that are ready.
     pub ready: i32,
-    /// Syncs of the set that the generators no longer give, and that are not removed.
+    /// Number of Syncs that the generators no longer give, and that are not removed.
     #[serde(default)]
     pub held: i32,
 }
@@ -339,7 +340,7 @@ pub struct SetRevision {
 pub struct HeldRemoval {
     /// The value of the annotation moorline.dev/approve that approves it.
     pub hash: String,
-    /// The Syncs; only the first ones.
+    /// The Syncs that are removed; only the first ones.
     pub syncs: Vec<String>,
 }
 

@@ -9,14 +9,14 @@ use sha2::{Digest, Sha256};
 
 use crate::SyncName;
 
-/// Most characters of namespace and name together of a Sync with `spec.cluster`: the field manager
-/// has a limit of 128 bytes.
+/// Maximum number of characters of namespace and name together, for a Sync with `spec.cluster`:
+/// the field manager has a limit of 128 bytes.
 pub const MAX_TARGET_NAME: usize = 100;
 
 /// Number of bytes of a mark.
 const MARK_BYTES: usize = 8;
 
-/// Character in front of the mark of a target, which begins no namespace.
+/// Character in front of the mark of a target. No namespace begins with it.
 const TARGET_SIGN: char = '@';
 
 /// Returns the mark of the cluster behind a Secret of the home cluster with this id.

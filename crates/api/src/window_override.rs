@@ -14,7 +14,7 @@ pub const OVERRIDE_BY_ANNOTATION: &str = "moorline.dev/override-by";
 /// Annotation on a Sync: the reason of that person.
 pub const OVERRIDE_REASON_ANNOTATION: &str = "moorline.dev/override-reason";
 
-/// The most characters of a reason: anyone may have written it.
+/// Maximum number of characters of a reason: anyone may have written it.
 const MAX_REASON: usize = 256;
 
 /// An override, as the annotations of a Sync have it.
