@@ -45,7 +45,7 @@ pub(super) struct RbacArgs {
     #[arg(long, value_name = "NAME", conflicts_with_all = ["service_account", "target_namespace"])]
     sync: Option<String>,
 
-    /// Permissions of this SyncSet of the cluster of KUBECONFIG, to write its Syncs
+    /// Permissions that this SyncSet of the cluster of KUBECONFIG needs to write its Syncs
     #[arg(long, value_name = "NAME", conflicts_with_all = ["sync", "service_account", "target_namespace", "console"])]
     sync_set: Option<String>,
 

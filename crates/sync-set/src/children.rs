@@ -65,7 +65,7 @@ impl SetChildren {
             let name = child.name.clone();
             if found.insert(name.clone(), child).is_some() {
                 errors.push(format!(
-                    "two sets of parameters give the name {name}: spec.name must tell them apart"
+                    "two sets of parameters give the name {name}: spec.name must give each its own name"
                 ));
             }
         }

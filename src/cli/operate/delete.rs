@@ -43,7 +43,7 @@ pub(in super::super) struct DeleteArgs {
     #[arg(long)]
     delete: bool,
 
-    /// Leave the objects in another cluster that is gone for ever: the Sync has spec.cluster
+    /// Leave the objects in the cluster of spec.cluster, because it is gone for ever
     #[arg(long, conflicts_with_all = ["delete", "orphan"])]
     abandon_cluster: bool,
 

@@ -25,11 +25,11 @@ pub(in super::super) struct OverrideArgs {
     #[command(flatten)]
     target: SyncTarget,
 
-    /// The reason, for everybody who wonders
+    /// The reason of the override, which the Sync, its Event and the journal show
     #[arg(long)]
     reason: String,
 
-    /// The hash that was read, or its first digits: another plan is not applied
+    /// The hash of the plan that you have read, or its first digits: no other plan is applied
     #[arg(long, value_name = "HASH")]
     hash: Option<String>,
 }
@@ -47,7 +47,7 @@ pub(in super::super) fn run(arguments: &OverrideArgs, streams: &mut Streams<'_>)
         };
         check_hash(held, arguments.hash.as_deref())?;
         let Some(by) = connection.caller().await else {
-            bail!("the API server does not say who you are, and an override has a name");
+            bail!("the API server does not say who you are, and an override needs a name");
         };
         let patch = json!({"metadata": {"annotations": {
             OVERRIDE_ANNOTATION: held.hash,
@@ -60,10 +60,10 @@ pub(in super::super) fn run(arguments: &OverrideArgs, streams: &mut Streams<'_>)
     })
 }
 
-/// Checks that the plan is the one that was read.
+/// Checks that the held plan is the one that the person has read.
 fn check_hash(held: &HeldByWindow, hash: Option<&str>) -> anyhow::Result<()> {
     if hash.is_some_and(|hash| hash.is_empty() || !held.hash.starts_with(hash)) {
-        bail!("this is not what is held now: look at `moorline status`");
+        bail!("another plan is held now: look at `moorline status`");
     }
     Ok(())
 }

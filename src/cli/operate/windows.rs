@@ -15,7 +15,8 @@ use crate::windows::CompiledWindow;
 
 /// Show the change windows, if each is on now, and when that changes
 ///
-/// On: an Allow lets new revisions in, and a Deny keeps them out. One that cannot be read is closed.
+/// While it is on, an Allow lets new revisions in, and a Deny holds them. A window that cannot be
+/// read is closed.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   moorline windows

@@ -164,7 +164,7 @@ fn part<'a>(all: &[&'a Fields], name: &str, what: &str) -> Result<&'a Fields, Ku
     let mut found = all.iter().filter(|one| one.get("name").and_then(Value::as_str) == Some(name));
     match (found.next(), found.next()) {
         (Some(one), None) => fields(one.get(what), what),
-        (Some(_), Some(_)) => Err(refused(format!("its kubeconfig has two of the {what} that counts"))),
+        (Some(_), Some(_)) => Err(refused(format!("its kubeconfig has two entries for the {what} that its context names"))),
         (None, _) => Err(refused(format!("its kubeconfig lacks the {what} that its context names"))),
     }
 }

@@ -130,7 +130,7 @@ fn compose(subject: &GroupSubject<'_>, sections: &[PlanSection], has_base: bool)
     let headings: usize = shown.iter().map(|section| fixed(section)).sum();
     let more = match sections.len() - shown.len() {
         0 => String::new(),
-        more => format!("\nAnd {more} Syncs more: each has a status on the commit.\n"),
+        more => format!("\n{more} more Syncs are not shown: each has a status on the commit.\n"),
     };
     let room =
         MAX_COMMENT_BYTES.saturating_sub(text.len() + headings + more.len() + WITHOUT_SECRETS.len() + 1);
