@@ -33,7 +33,7 @@ pub(crate) enum Step {
 #[derive(Debug, Default)]
 pub(crate) struct Session {
     greeted: bool,
-    /// False if each request stands alone.
+    /// False if each request is a session of its own.
     has_state: bool,
     tools: ToolSet,
 }

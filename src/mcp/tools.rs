@@ -186,7 +186,7 @@ pub(crate) fn tool_list(set: ToolSet) -> Vec<Value> {
     shown.map(|tool| {
         let names = tool.needed.iter().chain(tool.optional);
         let properties: Value = names.map(|name| ((*name).to_owned(), argument(name, set))).collect();
-        // The console knows no kubeconfig with a namespace.
+        // The console has no kubeconfig that names a namespace.
         let of_sync = (set == ToolSet::Console && tool.needed.contains(&"name")).then_some(&"namespace");
         let needed: Vec<_> = tool.needed.iter().chain(of_sync).collect();
         json!({

@@ -1,7 +1,7 @@
 //! The Model Context Protocol over HTTP: answers agents of people who signed in with a token.
 //!
 //! In: a request to `/mcp` with one message. Out: JSON; there are no event streams and no sessions.
-//! An agent sees the Syncs that Kubernetes lets its person `get`, from the board alone, and changes
+//! An agent sees the Syncs that its person may `get`, from the board alone, and changes
 //! nothing. A cookie or a proxy is no login here: a browser sends them for every page.
 
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Change windows: a closed one holds new revisions, drift is repaired meanwhile, its end lets them in without being asked, and an
-//! override lets one in before that.
+//! Change windows: a closed window holds new revisions while drift is repaired. When it opens, they are applied without a command. An
+//! override applies one before that.
 
 use serde_json::{Value, json};
 

@@ -1,7 +1,7 @@
 //! Overrides of closed windows, as annotations of a Sync.
 //!
 //! In: the annotations.
-//! Out: [`WindowOverride`]: the plan that a person wants to be applied now, and the reason.
+//! Out: [`WindowOverride`]: the plan that a person lets be applied now, and the reason.
 
 use super::signer_of;
 

@@ -15,7 +15,7 @@ use moorline_core::object::ObjectId;
 use moorline_engine::desired::DesiredSet;
 use moorline_engine::observed::{Evidence, ObservedSet, Ownership, Suspicion, Verification};
 
-/// Number of objects that are judged without a pause, in which other work of the process goes on.
+/// Maximum number of objects that are judged before a pause for other work of the process.
 const AT_A_TIME: usize = 256;
 
 /// Evidence about an object, judged.

@@ -131,7 +131,7 @@ fn compare_items(node: &Node, items: &[Value], bare: BareMap) -> Agreement {
             return Agreement::Unclear;
         }
         agreement = agreement.and(|| match item.as_object() {
-            // Every item of a list is owned itself, whatever became of its fields.
+            // Every item of a list is owned itself, also if others took its fields.
             Some(_) if inner.children.is_empty() => Agreement::Unclear,
             _ if !inner.owned => Agreement::Differs,
             Some(_) | None => compare_value(inner, item, bare),

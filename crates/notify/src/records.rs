@@ -103,7 +103,7 @@ pub fn waiting(status: &SyncStatus) -> impl Iterator<Item = &NotificationRecord>
     status.notifications.iter().filter(|record| record.state == NotificationState::Waiting)
 }
 
-/// True if a Notifier asks for an occurrence, whatever was sent before.
+/// True if a Notifier selects an occurrence; records of earlier ones do not count.
 pub(crate) fn wants(notifier: &CompiledNotifier, subject: &Subject, occurrence: &Occurrence) -> bool {
     notifier.is_on(occurrence.transition)
         && (!notifier.service.is_commit_status() || sets_status(notifier, occurrence))

@@ -46,7 +46,7 @@ pub fn read_folders(generator: &GitGenerator) -> Vec<String> {
     for glob in patterns.flat_map(|patterns| &patterns.include) {
         let is_literal = |part: &&str| !part.contains(['*', '?', '[']);
         let mut parts: Vec<&str> = glob.split('/').take_while(is_literal).collect();
-        // The last part is a name that is looked for.
+        // A glob without wildcards names one path: its parent is read.
         if parts.len() == glob.split('/').count() {
             parts.pop();
         }

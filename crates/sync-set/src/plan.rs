@@ -30,7 +30,7 @@ pub struct RemovalPolicy {
     pub percent: Option<usize>,
     /// The hash that a person approved.
     pub approved: Option<String>,
-    /// The uids of the Syncs of a removal that has begun: what is left of it goes on.
+    /// The uids of the Syncs of a removal that has begun: the rest of these is removed, too.
     pub begun: BTreeSet<String>,
 }
 

@@ -18,7 +18,7 @@ use moorline_core::duration;
 /// Shortest and longest window.
 const LENGTHS: [Duration; 2] = [Duration::from_secs(60), Duration::from_secs(366 * 24 * 3600)];
 
-/// Windows that are joined for the next look at a window.
+/// Maximum number of windows that are joined to find the next edge of a window.
 const LOOK_STEPS: usize = 60;
 
 /// The zone of a window that names none.

@@ -27,7 +27,7 @@ use window_watch::keep_windows;
 
 /// Longest time for which a new revision waits for the first list.
 const KNOWN_WITHIN: Duration = Duration::from_secs(10);
-/// Longest sleep until the clock is looked at again: the time of the machine may be set.
+/// Longest sleep before the clock is read again: the time of the machine may be set.
 const CLOCK_LOOK: Duration = Duration::from_secs(30);
 
 /// The change windows of a cluster.

@@ -30,8 +30,8 @@ impl AcceptedForms {
     }
 }
 
-/// A removal that was decided: what is left of it goes on while the answer and the approval are
-/// the same.
+/// A removal that was decided: the rest of it is removed as long as the answer and the approval
+/// are the same.
 #[derive(Debug, Default)]
 pub(super) struct BegunRemoval {
     of: Option<(AnswerKey, Option<String>)>,

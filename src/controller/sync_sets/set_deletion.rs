@@ -1,4 +1,4 @@
-//! Deletes the Syncs of a deleted set, where the set asks for it.
+//! Deletes the Syncs of a deleted set, if its `onDelete` is `Delete`.
 //!
 //! In: the set as the API server has it, and the Syncs of its namespace. Out: the finalizer, which
 //! is there exactly while the Syncs are to be deleted with the set. Nothing is deleted while the

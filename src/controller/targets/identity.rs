@@ -22,7 +22,7 @@ pub(super) const IDENTITY_NAMESPACE: &str = "kube-system";
 pub(super) const IDENTIFY: Duration = Duration::from_secs(5);
 /// Time limit of the record of an id in the status.
 const RECORD: Duration = Duration::from_secs(10);
-/// Time for which writes go on without another look at the id.
+/// Time for which writes continue without another read of the id.
 const CONFIRMED: Duration = Duration::from_secs(2);
 
 /// Cause of another cluster than before.
@@ -83,7 +83,7 @@ fn other_cluster(secret: &str, known: &str, now: &str) -> String {
     )
 }
 
-/// The last look at the id of a cluster: its time, and why the cluster may not be written.
+/// The last read of the id of a cluster: its time, and why the cluster may not be written.
 #[derive(Default)]
 pub(super) struct Confirmation(tokio::sync::Mutex<Option<(Instant, Option<Box<str>>)>>);
 

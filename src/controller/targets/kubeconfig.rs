@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use crate::cluster::remote::{ClientPair, RemoteAccess};
 use crate::yaml::{self, Dialect};
 
-/// Keys under which a kubeconfig is looked for: ours, and that of Cluster API.
+/// Keys that may have the kubeconfig: ours, and that of Cluster API.
 const KEYS: [&str; 2] = ["kubeconfig", "value"];
 
 /// Maximum size of a kubeconfig.
@@ -164,7 +164,7 @@ fn part<'a>(all: &[&'a Fields], name: &str, what: &str) -> Result<&'a Fields, Ku
     let mut found = all.iter().filter(|one| one.get("name").and_then(Value::as_str) == Some(name));
     match (found.next(), found.next()) {
         (Some(one), None) => fields(one.get(what), what),
-        (Some(_), Some(_)) => Err(refused(format!("its kubeconfig has two entries for the {what} that its context names"))),
+        (Some(_), Some(_)) => Err(refused(format!("its kubeconfig has the {what} of its context twice"))),
         (None, _) => Err(refused(format!("its kubeconfig lacks the {what} that its context names"))),
     }
 }

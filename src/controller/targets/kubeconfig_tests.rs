@@ -89,7 +89,7 @@ fn a_kubeconfig_says_which_context_counts() {
         (json!({"users": []}), "lacks the user"),
         (
             json!({"clusters": [{"name": "c", "cluster": cluster}, {"name": "c", "cluster": cluster}]}),
-            "two of",
+            "cluster of its context twice",
         ),
         (json!({"contexts": [{"name": "east", "context": {"cluster": "c"}}]}), "names no user"),
     ] {

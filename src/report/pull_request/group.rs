@@ -14,7 +14,7 @@ use super::plan_record::{PlanRecord, with_record};
 
 /// Most bytes that the headings of the sections take; the other Syncs are counted.
 const MAX_HEADING_BYTES: usize = 40_000;
-/// The least bytes that a section may keep, however many Syncs there are.
+/// Minimum number of bytes of a section, also with many Syncs.
 const LEAST_SECTION_BYTES: usize = 8_000;
 
 /// The Notifier that has a comment, and the commit that it is about.
@@ -130,7 +130,7 @@ fn compose(subject: &GroupSubject<'_>, sections: &[PlanSection], has_base: bool)
     let headings: usize = shown.iter().map(|section| fixed(section)).sum();
     let more = match sections.len() - shown.len() {
         0 => String::new(),
-        more => format!("\n{more} more Syncs are not shown: each has a status on the commit.\n"),
+        more => format!("\nAnd {more} more Syncs: each has a status on the commit.\n"),
     };
     let room =
         MAX_COMMENT_BYTES.saturating_sub(text.len() + headings + more.len() + WITHOUT_SECRETS.len() + 1);
@@ -249,7 +249,7 @@ _Rendered without Secrets";
             let all: usize = (0..shown).map(|at| if at.is_multiple_of(2) { objects } else { 1 }).sum();
             assert_eq!(listed + objects_of, all, "{syncs}");
             if !shows_all {
-                assert!(text.contains(&format!("And {} Syncs more", syncs - shown)), "{text}");
+                assert!(text.contains(&format!("And {} more Syncs", syncs - shown)), "{text}");
             }
         }
     }

@@ -15,7 +15,7 @@ const GONE: [u16; 2] = [404, 410];
 /// Most comments that are searched.
 const MAX_COMMENTS: usize = 512;
 
-/// Writes the plans of a pull request, unless they stand there.
+/// Writes the plans of a pull request, unless the host has them already.
 pub(super) async fn write_plans(
     client: &HostClient<'_>,
     (service, options): (Service, &PullRequestOptions),
@@ -57,7 +57,7 @@ pub(super) async fn write_plans(
         write_comment(client, (number, &text), &mut open.comment).await?;
     }
     open.comment.written = Some(record);
-    // The comment stands also where a status is refused.
+    // The comment is written also if a status is refused.
     refused.map_or(Ok(()), Err)
 }
 

@@ -69,7 +69,7 @@ pub(super) struct PlanState {
     pub(super) is_touched: bool,
     /// The last plan.
     pub(super) drawn: Option<DrawnPlan>,
-    /// The status that stands on a commit.
+    /// The status that a commit has on the host.
     pub(super) check: Option<PlanCheck>,
     pub(super) retry: Retry,
 }
@@ -95,7 +95,7 @@ pub(super) struct CommentState {
     pub(super) id: Option<u64>,
     /// The plans that stand there.
     pub(super) written: Option<PlanRecord>,
-    /// It was looked for.
+    /// True if the host was searched for it.
     pub(super) is_searched: bool,
     /// An earlier daemon wrote it, and the statuses with it.
     pub(super) is_of_earlier: bool,
@@ -208,7 +208,7 @@ impl CommentState {
         self.is_dirty && self.retry.is_retry() == is_retry && self.retry.is_due(now)
     }
 
-    /// Records that it stands there.
+    /// Records that the host has it.
     pub(super) fn is_done(&mut self) {
         (self.is_dirty, self.retry) = (false, Retry::default());
     }

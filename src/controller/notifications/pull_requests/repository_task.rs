@@ -16,7 +16,7 @@ use super::visit::{VisitEnd, visit};
 use super::{RepositoryKey, Turns};
 use crate::notifications::CompiledNotifier;
 
-/// The least pause between two visits, however many webhooks come.
+/// Shortest pause between two visits, also if many webhooks come.
 const LEAST_PAUSE: Duration = Duration::from_secs(1);
 
 /// Visits a repository without end.

@@ -22,7 +22,7 @@ const MAX_OPEN: usize = 192;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum VisitEnd {
     Done,
-    /// Its time was over; the next one goes on at once.
+    /// The time of the visit was over; the next visit continues at once.
     Unfinished,
 }
 
