@@ -99,7 +99,7 @@ async fn fields_that_others_add_are_kept_without_a_word_where_that_is_asked_for(
 
     // The same is reported, or taken away, where that is asked for.
     scene.patch_sync("shop", json!({"spec": {"drift": {"extraFields": "Report"}}})).await;
-    until("it is told", async || {
+    until("it is reported", async || {
         let problem = scene.status("shop", "/problems/0/message").await;
         problem.as_str().is_some_and(|it| it.contains("hostNetwork")).then_some(())
     })
@@ -161,7 +161,7 @@ async fn writes_of_others_that_change_nothing_of_ours_are_no_drift() {
 
     // The report if there is something to report.
     scene.edit("a-1", "by hand").await;
-    let told = until("it is told", async || {
+    let told = until("it is reported", async || {
         let told = repairs(&scene, &daemon).await;
         (told.len() > 1).then_some(told)
     })

@@ -149,7 +149,7 @@ async fn rights_in_one_namespace_are_enough_and_are_seen_when_they_are_given() {
     let (mark, begun) = (AuditMark::set(&plane).await, Instant::now());
     let daemon = Daemon::start_as(&plane, TENANT, root.path(), &arguments);
     let all = format!("get, list, watch, create, patch and delete configmaps in {namespace}");
-    until("all that is missing is told", async || {
+    until("all that is missing is reported", async || {
         daemon.log().lines().any(|line| line.contains(&all)).then_some(())
     })
     .await;

@@ -205,7 +205,7 @@ async fn values_that_are_gone_and_values_that_are_new() {
     is("two").await;
     until_revision_held(&scene, "YamlInvalid", &refused, &kept).await;
     secret(&scene, None).await;
-    until("the missing value is told", async || {
+    until("the missing value is reported", async || {
         let reason = scene.status("shop", "/conditions/0/reason").await;
         (reason != "YamlInvalid").then_some(())
     })

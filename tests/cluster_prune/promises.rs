@@ -348,7 +348,8 @@ async fn a_force_push_is_told_once_and_only_where_it_is_proven() {
     scene.until_ready("shop", &other).await;
     let told = |news: &str, old: &str| format!("force push: main@{news} does not have {old} in its history");
     let once = [told(&other, &third)];
-    until("the force push is told", async || (notes(&scene, "ForcePush").await == once).then_some(())).await;
+    until("the force push is reported", async || (notes(&scene, "ForcePush").await == once).then_some(()))
+        .await;
 
     // And another, while nobody looks.
     daemon.terminate();

@@ -302,7 +302,7 @@ async fn the_end_of_the_namespace_ends_a_deletion_that_waits() {
     assert!(begun.elapsed() < Duration::from_secs(15), "{:?}", begun.elapsed());
     assert_eq!(versions().await, before);
     // In the namespace no Event can be written any more, so that the Events are about the namespace.
-    let told = until("what stays is told", async || {
+    let told = until("what stays is reported", async || {
         let told = orphaned(&scene, "default").await;
         let ours: Vec<String> = told.into_iter().filter(|note| note.contains(&elsewhere)).collect();
         (ours.len() == 2).then_some(ours)

@@ -124,7 +124,7 @@ async fn what_lies_beneath_is_named() {
     let container =
         json!({"name": "web", "image": "", "imageID": "", "ready": false, "restartCount": 0, "state": waits});
     report(&pods, &name, json!({"phase": "Pending", "containerStatuses": [container]})).await;
-    let message = until("the cause is told", async || {
+    let message = until("the cause is reported", async || {
         let told = condition(&scene, "shop", "Ready").await;
         let message = told["message"].as_str().unwrap_or_default().to_owned();
         message.contains(&name).then_some(message)

@@ -146,7 +146,7 @@ async fn what_happened_while_a_sync_was_suspended_counts_when_it_goes_on() {
         "nothing is read meanwhile"
     );
     scene.patch_sync("shop", json!({"spec": {"suspend": false}})).await;
-    until("what happened is told", async || {
+    until("what happened is reported", async || {
         let told = condition(&scene, "shop", "Ready").await;
         // Never ready on the way, by what was known before.
         assert_eq!(told["status"], "False", "{told}");

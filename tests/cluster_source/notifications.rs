@@ -164,7 +164,7 @@ async fn a_commit_gets_its_status_and_a_killed_daemon_loses_nothing() {
     until_records(&scene, "Waiting", 0).await;
     let ids = services.ids();
     assert!(ids.values().all(|(transition, times)| transition == "Applied" && *times == 1), "{ids:?}");
-    assert_eq!(services.statuses().len(), 4, "what was told is not repeated");
+    assert_eq!(services.statuses().len(), 4, "a notification is not repeated");
 
     // The list of Notifiers does not come: no status waits for it, and nothing is lost.
     drop(daemon);

@@ -131,7 +131,7 @@ async fn a_remote_base_is_applied_and_followed() {
     scene
         .git
         .rule(|request| if is_elsewhere(request) { Reply::Raw(404, "", Vec::new()) } else { Reply::Git });
-    until("the reason is told", async || {
+    until("the reason is reported", async || {
         let message = scene.status("shop", "/conditions/0/message").await.to_string();
         message.contains(&format!("the remote base {}", elsewhere.url)).then_some(())
     })

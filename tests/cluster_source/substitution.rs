@@ -213,7 +213,7 @@ async fn a_value_of_a_secret_is_shown_nowhere() {
         let told = shown(&scene).await;
         (told.contains("DriftRepaired") && told.contains("data.key")).then_some(told)
     };
-    let first = until("the repair is told", repaired).await;
+    let first = until("the repair is reported", repaired).await;
     // One that is not repaired is shown by a plan, field by field.
     scene.patch_sync("shop", json!({"spec": {"suspend": true}})).await;
     scene.until_reason("shop", "Suspended").await;
@@ -293,7 +293,7 @@ async fn neither_paths_nor_what_controllers_say_show_such_a_value() {
         (job.pointer(place).unwrap() == "git").then_some(())
     })
     .await;
-    let repaired = until("the repair is told", async || {
+    let repaired = until("the repair is reported", async || {
         let told = shown(&scene).await;
         told.contains("containers[…] changed by kubectl-edit").then_some(told)
     })

@@ -239,7 +239,7 @@ async fn a_sync_does_not_wait_for_what_never_ends_nor_for_rights() {
         scene.until_ready(name, &commit).await;
         scene.delete_sync(name).await;
     }
-    let told = until("both are told", async || {
+    let told = until("both are reported", async || {
         let told = until_told(&scene).await;
         (told.len() == 2).then_some(told)
     })

@@ -207,7 +207,7 @@ async fn thirty_repairs_in_a_minute_are_ten_events_and_one_with_a_count() {
     tokio::time::sleep(Duration::from_secs(2)).await;
     let at_once = notes(&scene, "DriftRepaired").await;
     assert!((1..=10).contains(&at_once.len()), "{} Events: {at_once:?}", at_once.len());
-    let told = until_within(Duration::from_secs(90), "all repairs are told", async || {
+    let told = until_within(Duration::from_secs(90), "all repairs are reported", async || {
         let notes = notes(&scene, "DriftRepaired").await;
         (notes.iter().map(|note| repairs_told(note)).sum::<usize>() >= 30).then_some(notes)
     })
@@ -245,7 +245,7 @@ async fn revisions_whose_workload_never_gets_well_are_in_the_history() {
             scene.nudge("shop", &at.to_string()).await;
         }
     }
-    let told = until("three revisions are told", async || {
+    let told = until("three revisions are reported", async || {
         let told = history(&scene).await;
         (told.len() == 3).then_some(told)
     })

@@ -218,7 +218,7 @@ async fn what_was_edited_while_no_daemon_ran_counts_as_repaired() {
 
     let daemon = scene.daemon_at(&scene.proxy, "second", &["--leader-election=false"]);
     scene.until_values(&many(3, "one"), "the edit is repaired").await;
-    until("the repair is told", async || {
+    until("the repair is reported", async || {
         let now = scene.status("shop", "/lastAppliedTime").await;
         (now.is_string() && now != before).then_some(())
     })

@@ -250,7 +250,7 @@ fn kinds_are_explained_with_what_is_known_of_them() {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("config/crd/moorline.dev_syncs.yaml");
         scene.kubectl(&format!("apply --server-side --field-manager=m -f {}", file.display()));
         let told = scene.kubectl("explain sync.spec.interval");
-        assert!(told.contains("FIELD: interval <string>") && told.contains("How often"), "{told}");
+        assert!(told.contains("FIELD: interval <string>") && told.contains("Interval of polls"), "{told}");
         let told = scene.kubectl("explain deployment");
         assert!(
             told.contains("The sandbox has fields and types") && told.contains("<DeploymentSpec>"),

@@ -73,7 +73,7 @@ pub struct ApprovedRevision {
     pub revision: String,
     /// A hash of the URL and the ref.
     pub source: String,
-    /// A hash of the fields of the spec that decide what is rendered.
+    /// A hash of the fields of the spec that change the rendered objects.
     pub spec: String,
     /// Hash of all rendered objects.
     #[serde(default, skip_serializing_if = "Option::is_none")]

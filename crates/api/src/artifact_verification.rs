@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::git::SecretRef;
 
-/// Required signatures by cosign, and those who may make them: the owners of keys, or identities.
+/// Required cosign signatures, and their trusted signers: owners of keys, or identities.
 #[derive(Serialize, Deserialize, KubeSchema, Debug, Clone, PartialEq)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("has(self.keys) != has(self.keyless)")
@@ -22,7 +22,7 @@ use super::git::SecretRef;
     validation = Rule::new("has(self.keyless) == has(self.trustedRoot)")
     .message("write trustedRoot with keyless, and only with it: it holds the authorities that prove an identity"))]
 pub struct ArtifactVerification {
-    /// The owner of one of these keys must have signed. Logs of signatures are not looked at.
+    /// The owner of one of these keys must have signed. Transparency logs are not checked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keys: Option<ArtifactKeys>,
 
@@ -52,7 +52,7 @@ pub struct SignerIdentity {
     #[schemars(length(min = 1, max = 1024))]
     pub issuer: String,
 
-    /// The subject, such as the address of a person or the URL of a workflow with its ref; no expression.
+    /// The exact subject, such as the email address of a person or the URL of a workflow with its ref.
     #[schemars(length(min = 1, max = 1024))]
     pub subject: String,
 }

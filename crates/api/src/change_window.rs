@@ -1,5 +1,5 @@
-//! The custom resources `ChangeWindow` and `NamespaceChangeWindow`: when Syncs take up new
-//! revisions.
+//! The custom resources `ChangeWindow` and `NamespaceChangeWindow`: times at which Syncs take up
+//! new revisions.
 //!
 //! In: YAML.
 //! Out: [`ChangeWindowSpec`], which `moorline-windows` compiles, and [`ChangeWindowStatus`]. Both
@@ -80,7 +80,7 @@ pub struct ChangeWindowSpec {
     /// in this window. Deny wins over Allow.
     pub effect: WindowEffect,
 
-    /// Starts of the window, as five fields of cron: minute, hour, day of month, month, day of week. A Deny without a schedule
+    /// Starts of the window, as the five fields of a CronJob: minute, hour, day of month, month, day of week. A Deny without a schedule
     /// is a freeze: it denies until it is deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 9, max = 128))]
@@ -100,11 +100,11 @@ pub struct ChangeWindowSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace_selector: Option<WindowSelector>,
 
-    /// The Syncs; all Syncs of these namespaces if absent.
+    /// The Syncs; all Syncs of the selected namespaces if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sync_selector: Option<WindowSelector>,
 
-    /// The reason of the window, for people who see a held revision.
+    /// The reason of the window. It is shown with a held revision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub reason: Option<String>,
@@ -123,7 +123,7 @@ pub enum WindowEffect {
 #[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct WindowSelector {
-    /// Names.
+    /// Names of the selected objects.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub names: Vec<String>,
@@ -144,7 +144,7 @@ pub struct WindowSelector {
 pub struct WindowRequirement {
     /// The label.
     pub key: String,
-    /// In and NotIn compare the value of the label with `values`. Exists and DoesNotExist only check if the label is there.
+    /// In and NotIn compare the value of the label with `values`. Exists and DoesNotExist only check if the label exists.
     pub operator: LabelOperator,
     /// The values of In and NotIn.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -159,7 +159,7 @@ pub enum LabelOperator {
     In,
     /// The label is absent, or its value is none of these.
     NotIn,
-    /// The label is there.
+    /// The label exists.
     Exists,
     /// The label is absent.
     DoesNotExist,
@@ -221,7 +221,7 @@ pub struct HeldByWindow {
     pub hash: String,
     /// The window, such as `ChangeWindow nightly`.
     pub by: String,
-    /// The time at which the window opens, such as `2026-12-01 08:00 Europe/Berlin`; absent where none is known.
+    /// The time at which the window opens, such as `2026-12-01 08:00 Europe/Berlin`; absent if it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<String>,
     /// The number of objects that are created.

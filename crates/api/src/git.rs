@@ -102,12 +102,12 @@ pub struct GitSource {
         .message("write the name of a ServiceAccount in the Sync's own namespace, such as puller"))]
     pub service_account_name: Option<String>,
 
-    /// Only revisions with a trusted signature are applied, and of a branch only descendants of the applied commit. If a revision
-    /// is refused, the status reports it, and the last accepted revision is held.
+    /// Only revisions with a trusted signature are applied. Of a branch, only descendants of the applied commit are applied. If a
+    /// revision is refused, the status reports it, and the last accepted revision is held.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verify: Option<SignatureVerification>,
 
-    /// Submodules are read as well if they are on the same server; they are fetched with the same Secret.
+    /// If true, submodules on the same server are read as well. They are fetched with the same Secret.
     #[serde(default)]
     pub submodules: bool,
 }
@@ -116,7 +116,7 @@ pub struct GitSource {
 #[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct SignatureVerification {
-    /// The objects that must be signed.
+    /// The objects that must be signed: HEAD is the commit, Tag is the annotated tag that points to it, TagAndHEAD is both.
     #[serde(default)]
     pub mode: VerifyMode,
 
@@ -125,7 +125,7 @@ pub struct SignatureVerification {
     pub secret_ref: SecretRef,
 }
 
-/// The objects that must be signed.
+/// The objects that must be signed: HEAD is the commit, Tag is the annotated tag that points to it, TagAndHEAD is both.
 #[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum VerifyMode {
     /// The commit.

@@ -21,7 +21,7 @@ pub struct HealthSpec {
     #[serde(default = "yes")]
     pub wait: bool,
 
-    /// How long an object may make no progress before it counts as Degraded; defaults to a value for its kind, such as
+    /// Time without progress after which an object counts as Degraded; defaults to a value for its kind, such as
     /// 10 minutes for a Deployment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<DurationText>,

@@ -18,7 +18,7 @@ use crate::git::SecretRef;
 use crate::identity::CloudProvider;
 use crate::substitute::ValuesKind;
 
-/// How a chart is rendered.
+/// Options for a chart.
 #[derive(Serialize, Deserialize, KubeSchema, Debug, Clone, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct HelmSpec {
@@ -87,10 +87,11 @@ pub struct HelmSpec {
 #[x_kube(validation = Rule::new("!has(self.literal) || !self.literal || has(self.targetPath)")
     .message("set targetPath: literal says how the value for that path is read"))]
 pub struct HelmValuesFrom {
-    /// ConfigMap or Secret. While a Secret is used, no object of the chart is quoted, because a template may have put a value into any of them.
+    /// ConfigMap or Secret. While a Secret is used, the content of the chart's objects is not shown, because a template may have
+    /// put a value into any of them.
     pub kind: ValuesKind,
 
-    /// Its name.
+    /// The name of the object.
     #[schemars(length(min = 1, max = 253))]
     #[x_kube(validation = Rule::new("self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')")
         .message("write the name of a ConfigMap or Secret in the Sync's own namespace, such as shop-values"))]
@@ -110,8 +111,8 @@ pub struct HelmValuesFrom {
         .message("write the path of one value, such as db.password or hosts[0].name"))]
     pub target_path: Option<String>,
 
-    /// Take the text for targetPath as it is. Otherwise it is read as by `helm --set`: true, numbers, null, {a,b} and backslashes have
-    /// a meaning, and text in quotes is a string.
+    /// If true, the text for targetPath is taken as it is. Otherwise it is read as `helm --set` reads it: true, numbers, null, {a,b} and
+    /// backslashes have a meaning, and text in quotes is a string.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub literal: bool,
 
@@ -168,9 +169,9 @@ pub struct ChartSource {
         .message("write a version such as 1.2.3, or a range such as 1.x, '~1.4' or '>=1.2.0 <2.0.0'"))]
     pub version: String,
 
-    /// The digest of the chart's archive (`sha256sum shop-1.2.3.tgz`), or of its manifest in a registry: a version may be published
-    /// again with other content, which the digest detects.
-    /// Without it, the digest that the server announces for a version is kept, and other content under that version is refused.
+    /// The digest of the chart's archive (`sha256sum shop-1.2.3.tgz`), or of its manifest in a registry. It detects a version that is
+    /// published again with other content. Without it, the first digest that the server announces for a version is kept, and other
+    /// content under that version is refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 64, max = 71))]
     #[x_kube(validation = Rule::new("self.matches('^(sha256:)?[0-9a-f]{64}$')")
@@ -182,7 +183,7 @@ pub struct ChartSource {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret_ref: Option<SecretRef>,
 
-    /// Only versions with a signature by cosign of someone who is trusted are used; of a registry only, and without digest.
+    /// Only versions with a trusted cosign signature are used. It is for charts of a registry, and not together with `digest`.
     /// Dependencies of the chart are not verified.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verify: Option<ArtifactVerification>,

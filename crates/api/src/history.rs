@@ -32,16 +32,16 @@ pub struct ChosenRevision {
 pub struct HistoryEntry {
     /// The revision, as `main@1f0c...`.
     pub revision: String,
-    /// The same with eight digits of its commit.
+    /// The revision with eight digits of its commit.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub short: String,
     /// The subject of the commit, without control characters, cut after 100 characters.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub subject: String,
-    /// The author of the commit, cut in the same way.
+    /// The author of the commit, without control characters, cut after 100 characters.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub author: String,
-    /// When the revision was applied or refused.
+    /// Time at which the revision was applied or refused.
     #[schemars(schema_with = "super::status::time")]
     pub time: Time,
     /// Time from the detection of the revision until it was applied, such as 1.2s.

@@ -6,7 +6,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A cloud that gives a login for a registry.
+/// The cloud that gives the login for a registry, in exchange for a token of a ServiceAccount.
 #[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CloudProvider {
     /// Elastic Container Registry of Amazon Web Services.
@@ -19,7 +19,7 @@ pub enum CloudProvider {
     Azure,
 }
 
-/// A cloud that gives a login for repositories.
+/// The cloud that gives the login for repositories, in exchange for a token of a ServiceAccount: Azure for Azure DevOps.
 #[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GitProvider {
     /// Azure DevOps.

@@ -1,4 +1,4 @@
-//! `status.notifications` of a `Sync`: what Notifiers were sent, and what they are still to be
+//! `status.notifications` of a `Sync`: the last sent notifications, and those that still have to be
 //! sent.
 //!
 //! In: transitions of a Sync, from `moorline-notify`.
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::history::ChangeCounts;
 
-/// A transition of a Sync that notifications are about.
+/// A transition of a Sync.
 #[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Transition {
     /// A revision that changed objects is applied completely.
@@ -60,7 +60,7 @@ impl fmt::Display for Transition {
 /// State of a notification.
 #[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotificationState {
-    /// It is still to be sent.
+    /// It has to be sent.
     Waiting,
     /// It was sent.
     Sent,
@@ -82,7 +82,7 @@ pub struct NotificationRecord {
     pub time: Time,
     /// State of the notification.
     pub state: NotificationState,
-    /// Details of the transition, until it was sent.
+    /// Details of the transition; absent once the notification is sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<TransitionDetails>,
 }
@@ -91,10 +91,10 @@ pub struct NotificationRecord {
 #[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct TransitionDetails {
-    /// The revision that it is about, as `main@1f0c...`.
+    /// The revision of the transition, as `main@1f0c...`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub revision: String,
-    /// The revision before it; of a rollback, the one that is applied again.
+    /// The revision before it; for a rollback, the revision that is applied again.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub previous_revision: String,
     /// The renderDigest of the revision, or the hash that an approval needs.
@@ -114,23 +114,23 @@ pub struct TransitionDetails {
     pub objects: i64,
 }
 
-/// The state of a Sync that Notifiers know.
+/// The state of a Sync for which notifications were written last.
 #[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct AnnouncedState {
     /// The last applied revision that changed objects.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub revision: String,
-    /// The renderDigest of what is applied: a revision with an equal one changed nothing.
+    /// The renderDigest of the applied objects. A revision with the same digest changed nothing.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub digest: String,
-    /// Every object of that revision has been healthy.
+    /// True if every object of `revision` has been healthy.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub healthy: bool,
-    /// Reason and revision of the failure that lasts.
+    /// Reason and revision of the current failure.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub failed: String,
-    /// Revision of which an object is degraded.
+    /// The revision with a degraded object.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub degraded: String,
     /// The applied revision, also if it changed nothing.
@@ -153,7 +153,7 @@ pub struct AnnouncedState {
     pub repairs: Option<AnnouncedRepairs>,
 }
 
-/// The repairs of a revision that Notifiers know.
+/// The repairs for which a notification was written last.
 #[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Default, PartialEq, Eq)]
 pub struct AnnouncedRepairs {
     /// The revision.

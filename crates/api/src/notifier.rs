@@ -1,4 +1,4 @@
-//! The custom resource `Notifier`: who hears of transitions of Syncs.
+//! The custom resource `Notifier`: a service that gets notifications about transitions of Syncs.
 //!
 //! In: YAML.
 //! Out: [`NotifierSpec`], which `moorline-notify` compiles, and [`NotifierStatus`]. The API server
@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{DurationText, SecretRef, Transition};
 
-/// A receiver of notifications about Syncs.
+/// A service, and the notifications that are sent to it.
 #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Debug, Clone, PartialEq)]
 #[kube(
     group = "moorline.dev",
@@ -32,7 +32,7 @@ use super::{DurationText, SecretRef, Transition};
     category = "moorline",
     status = "NotifierStatus",
     derive = "PartialEq",
-    doc = "A Notifier tells a service about transitions of Syncs.",
+    doc = "A Notifier sends notifications about transitions of Syncs to a service.",
     printcolumn(
         name = "Ready",
         type_ = "string",
@@ -86,23 +86,23 @@ pub struct NotifierSpec {
     /// Commit statuses on Gitea or Forgejo; the url is that of the API, such as `https://host/api/v1`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gitea: Option<NotifierTarget>,
-    /// Messages by an incoming webhook of Slack, or of a chat that takes the same.
+    /// Messages to an incoming webhook of Slack, or of a chat with compatible webhooks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slack: Option<NotifierTarget>,
-    /// Cards by a Workflows webhook of Microsoft Teams.
+    /// Cards to a Workflows webhook of Microsoft Teams.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub teams: Option<NotifierTarget>,
-    /// Alerts at an Alertmanager, such as `http://alertmanager.monitoring.svc:9093`.
+    /// Alerts to an Alertmanager, such as `http://alertmanager.monitoring.svc:9093`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alertmanager: Option<NotifierTarget>,
     /// JSON by POST, signed with the key hmac of the Secret.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub webhook: Option<NotifierTarget>,
-    /// CloudEvents by HTTP in binary mode, of types of CDEvents where one fits.
+    /// CloudEvents over HTTP in binary mode, with types of CDEvents for applied and rolled back revisions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cloud_events: Option<NotifierTarget>,
 
-    /// The Syncs; without it, all Syncs of the Notifier's namespace.
+    /// The Syncs; all Syncs of the Notifier's namespace if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub syncs: Option<SyncSelector>,
 
@@ -125,11 +125,11 @@ pub struct NotifierSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pull_requests: Option<PullRequestOptions>,
 
-    /// A transition is not sent if the same one of the same Sync was sent within this time.
+    /// Time after a notification in which the same transition of the same Sync is not sent again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throttle: Option<DurationText>,
 
-    /// Nothing is sent. What happens meanwhile is not sent later.
+    /// While this is true, nothing is sent. Transitions of that time are not sent later.
     #[serde(default)]
     pub suspend: bool,
 }
@@ -141,8 +141,8 @@ pub struct NotifierSpec {
     .message("use https:// in the URL: with plain http, the Secret of secretRef would be sent unencrypted")
     .field_path(".url"))]
 pub struct NotifierTarget {
-    /// `https://host/path`, without user and password. A path that is a secret, as that of a chat, belongs into the key `url`
-    /// of the Secret, and must be below this one.
+    /// `https://host/path`, without user and password. If the path is a secret, such as that of a chat's webhook, put the whole
+    /// address into the key `url` of the Secret. That address must be below this URL.
     #[schemars(length(min = 1, max = 2048))]
     #[x_kube(
         validation = Rule::new(r"self.matches(r'^https?://[^/]')")
@@ -171,15 +171,15 @@ pub struct PullRequestOptions {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 128))]
     pub label: Option<String>,
-    /// Write the plan as a comment, which is edited later; true if it is absent.
+    /// True, also if absent, writes the plan as a comment. The comment is edited when the plan changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comment: Option<bool>,
-    /// Set a status on the commit; true if it is absent.
+    /// True, also if absent, sets a status on the commit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub check: Option<bool>,
 }
 
-/// Selection of Syncs: those that fit everything that is set.
+/// Selection of Syncs. It selects what matches every field that is set.
 #[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct SyncSelector {

@@ -53,8 +53,8 @@ pub struct OciSource {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret_ref: Option<SecretRef>,
 
-    /// Only artifacts with a signature by cosign of someone who is trusted are applied. If a revision is refused, the status reports
-    /// it, and the last accepted revision is held.
+    /// Only artifacts with a trusted cosign signature are applied. If a revision is refused, the status reports it, and the last
+    /// accepted revision is held.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verify: Option<ArtifactVerification>,
 
@@ -126,7 +126,7 @@ pub struct OciLayer {
     pub operation: Option<LayerOperation>,
 }
 
-/// The use of a layer.
+/// Use of the layer: Extract, the default, unpacks an archive; Copy takes the layer as one file.
 #[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LayerOperation {
     /// The files of the archive are the files of the source.

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{HelmSpec, KustomizeSpec, SubstituteSpec, yes};
 
-/// How the files are rendered to objects.
+/// Options for rendering the files to objects.
 #[derive(Serialize, Deserialize, KubeSchema, Debug, Clone, Default, PartialEq)]
 #[x_kube(validation = Rule::new("!has(self.helm) || self.type == 'Auto' || self.type == 'Helm'")
     .message("helm is valid only for type Helm: remove it, or change the type"),
@@ -25,16 +25,17 @@ pub struct RenderSpec {
     #[serde(default, rename = "type")]
     pub kind: RenderType,
 
-    /// How a folder of plain manifests is read.
+    /// Options for a folder of plain manifests.
     #[serde(default)]
     pub plain: PlainSpec,
 
-    /// Options over the kustomization of the folder. With type Auto, a folder without a kustomization is built as one of its
-    /// manifests and of the kustomizations in its subfolders; with type Plain always, and of manifests only.
+    /// Options that are added to the kustomization of the folder. With type Auto, a folder without one gets a generated
+    /// kustomization, of its manifests and the kustomizations in its subfolders. With type Plain, a folder always gets one, of its
+    /// manifests only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kustomize: Option<KustomizeSpec>,
 
-    /// How a Helm chart is rendered. If it is set, a folder without a chart is refused.
+    /// Options for a Helm chart. If it is set, a folder without a chart is refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub helm: Option<HelmSpec>,
 
@@ -46,7 +47,7 @@ pub struct RenderSpec {
 /// Type of a folder.
 #[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum RenderType {
-    /// A Helm chart if it is one, else a kustomization if it holds one, else plain manifests.
+    /// A Helm chart if the folder is one, else a kustomization if the folder has one, else plain manifests.
     #[default]
     Auto,
     /// Plain manifests. A kustomization among them is refused.
@@ -58,7 +59,7 @@ pub enum RenderType {
     Helm,
 }
 
-/// How a folder of plain manifests is read.
+/// Options for a folder of plain manifests.
 #[derive(Serialize, Deserialize, KubeSchema, Debug, Clone, PartialEq)]
 pub struct PlainSpec {
     /// Also read subfolders of the path.

@@ -17,13 +17,13 @@ use super::{GitSource, OciSource};
 /// Maximum number of mounts of a Sync.
 pub const MAX_MOUNTS: usize = 8;
 
-/// Another source, whose files lie in a folder of the source. It has its own revision, login and signatures.
+/// Another source, with its own revision, login and signatures. Its files are put into a folder of the main source.
 #[derive(Serialize, Deserialize, KubeSchema, Debug, Clone, PartialEq)]
 #[x_kube(validation = Rule::new("has(self.git) != has(self.oci)")
     .message("write exactly one of git and oci: a mount has one source"))]
 pub struct SourceMount {
-    /// The folder of the source that holds the files, such as `vendor/base`. It must not exist in the source itself, and no
-    /// mount lies in another one.
+    /// The folder of the main source for the files, such as `vendor/base`. It must not exist in the main source, nor be inside
+    /// the folder of another mount.
     #[schemars(length(min = 1, max = 256))]
     #[x_kube(validation = Rule::new(r"self.matches(r'^([.]/)*[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*/?$') && !self.matches(r'(^|/)[.][.](/|$)') && !self.matches(r'^[./]+$')")
         .message("write a folder inside the repository such as vendor/base: no / in front, no .. in it, and only letters, digits, dots, dashes and underscores"))]

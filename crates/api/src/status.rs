@@ -100,11 +100,11 @@ pub struct SyncStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_by_window: Option<HeldByWindow>,
 
-    /// Notifications that were sent last, and those that are still to be sent.
+    /// The last sent notifications, and those that still have to be sent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notifications: Vec<NotificationRecord>,
 
-    /// The state that the Notifiers of the Sync know; absent if it has none.
+    /// The state for which notifications were written last; absent if the Sync has no Notifier.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub announced: Option<AnnouncedState>,
 }
@@ -119,7 +119,7 @@ pub struct Revisions {
     /// The tag object, if it is an annotated tag.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tag: Option<String>,
-    /// Hash of the URL and the ref of that revision. Revisions of another source are not compared with it.
+    /// Hash of the URL and the ref of the newest revision. Revisions of another source are not compared with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
     /// The revision that is being applied, or could not be applied.
@@ -138,17 +138,17 @@ pub struct Revisions {
     /// The mounts of the applied revision. They are also in the text of each revision: `main@1f0c...+vendor/base/:main@2e1d...`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mounts: Vec<AppliedMount>,
-    /// The renderDigest of the applied revision. While it is set, a missing object was deleted by others; it is removed when
-    /// another revision begins to be applied.
+    /// The renderDigest of the applied revision. While it is set, a missing object counts as deleted by others. It is removed when
+    /// the daemon begins to apply another revision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub applied_digest: Option<String>,
-    /// The last revision of which every object was applied and healthy.
+    /// The last revision with every object applied and healthy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub healthy: Option<String>,
-    /// The tag object of that revision, if it is an annotated tag.
+    /// The tag object of the healthy revision, if it has an annotated tag.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub healthy_tag: Option<String>,
-    /// The revision that was rolled back because its objects were rejected or did not become healthy, until there is a newer one.
+    /// The revision that was rolled back because its objects were rejected or did not become healthy; absent after a newer revision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rejected: Option<String>,
     /// The newest revision that rendered completely. The cluster is kept at it while a newer one is refused.
@@ -187,7 +187,7 @@ pub struct HeldRevision {
     pub tag: Option<String>,
     /// A hash of the URL and the ref.
     pub source: String,
-    /// A hash of the fields of the spec that decide what is rendered.
+    /// A hash of the fields of the spec that change the rendered objects.
     pub spec: String,
     /// The renderDigest of its objects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -221,7 +221,7 @@ pub struct ObjectCounts {
     pub drifted: i64,
 }
 
-/// Where a Sync may own objects: every kind in every namespace of these.
+/// Kinds and namespaces in which a Sync may own objects: each of these kinds in each of these namespaces.
 #[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct Scope {
@@ -255,10 +255,10 @@ pub struct StatusProblem {
 pub struct ContestedField {
     /// The object, as Deployment.apps shop/web.
     pub object: String,
-    /// The field; absent where it is about the whole object.
+    /// The field; absent if the whole object is contested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// The field manager of the other side, if it is known.
+    /// The field manager of the other controller, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub manager: Option<String>,
 }
@@ -267,14 +267,14 @@ pub struct ContestedField {
 #[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct FinishedObject {
-    /// Its id, as batch/Job|shop/migrate.
+    /// The id of the object, such as batch/Job|shop/migrate.
     pub object: String,
-    /// Its hash as it is annotated.
+    /// The hash of the object, from its annotation.
     pub hash: String,
-    /// The object has started, and its completion was not observed: if it is missing after a restart, it has completed meanwhile.
+    /// True if the object has started, and its completion was not observed. If it is missing after a restart, it counts as completed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub begun: bool,
-    /// The object failed: the Sync is unhealthy until the object changes in Git, even after it is deleted.
+    /// True if the object failed. The Sync is then unhealthy until the object changes in Git, even after the object is deleted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub failed: bool,
 }

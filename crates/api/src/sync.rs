@@ -126,7 +126,7 @@ pub struct SyncSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decryption: Option<DecryptionSpec>,
 
-    /// How the files are rendered to objects.
+    /// Options for rendering the files to objects.
     #[serde(default)]
     pub render: RenderSpec,
 
@@ -142,7 +142,7 @@ pub struct SyncSpec {
     #[serde(default)]
     pub create_namespace: bool,
 
-    /// What happens to objects that are no longer in Git.
+    /// Rules for objects that are no longer in Git.
     #[serde(default)]
     pub prune: PrunePolicy,
 
@@ -150,8 +150,8 @@ pub struct SyncSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<ApprovalPolicy>,
 
-    /// What happens to the objects when the Sync is deleted: Orphan leaves them, Delete deletes them. A running
-    /// deletion stops when the Sync is suspended or this becomes Orphan, until a person decides.
+    /// Rule for the objects when the Sync is deleted: Orphan leaves them, Delete deletes them. If the Sync is suspended
+    /// during its deletion, or this becomes Orphan, the deletion stops until a person decides.
     #[serde(default)]
     pub deletion_policy: DeletionPolicy,
 
@@ -164,11 +164,11 @@ pub struct SyncSpec {
     #[serde(default)]
     pub conflicts: ConflictPolicy,
 
-    /// How often the repository is polled. The cluster is watched, not polled.
+    /// Interval of polls of the repository. The cluster is watched, not polled.
     #[serde(default = "interval")]
     pub interval: DurationText,
 
-    /// How long one reconcile may wait for fetches, for objects that other objects need, and for deletions.
+    /// Time limit of one reconcile for fetches, for objects that other objects need, and for deletions.
     #[serde(default = "timeout")]
     pub timeout: DurationText,
 
@@ -209,8 +209,8 @@ pub struct SyncSpec {
 #[derive(Serialize, Deserialize, KubeSchema, Debug, Clone, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct RollbackPolicy {
-    /// Rolls back a commit if one of its objects or hooks fails, or an object is rejected, before all objects have
-    /// been healthy: the last healthy commit is applied again and kept until there is a newer one.
+    /// Rolls back a commit if one of its objects or hooks fails, or an object is rejected, before all objects have been
+    /// healthy. The last healthy commit is applied again, and kept until there is a newer commit.
     #[serde(default)]
     pub on_failure: bool,
 }
@@ -232,15 +232,15 @@ pub struct Dependency {
     pub namespace: Option<String>,
 }
 
-/// What happens to objects that are no longer in Git.
+/// Rules for objects that are no longer in Git.
 #[derive(Serialize, Deserialize, KubeSchema, Debug, Clone, PartialEq)]
 pub struct PrunePolicy {
     /// Delete objects that were removed from Git.
     #[serde(default = "yes")]
     pub enabled: bool,
 
-    /// Limits of one prune without approval: a prune that exceeds all limits given waits for approval. By default these
-    /// are 10 objects and 30 percent.
+    /// Limits of one prune without approval. A prune that exceeds every given limit waits for approval. The defaults are
+    /// 10 objects and 30 percent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<PruneBudget>,
 
@@ -254,21 +254,21 @@ pub struct PrunePolicy {
     pub protect: Vec<String>,
 }
 
-/// The number of objects that may be deleted at once without approval: a deletion waits when it exceeds every limit given.
+/// Limits of one deletion without approval. A deletion that exceeds every given limit waits for approval.
 #[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Default, PartialEq)]
 pub struct PruneBudget {
-    /// Maximum number of objects.
+    /// Maximum number of objects; in a SyncSet, of Syncs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 1_000_000))]
     pub count: Option<i32>,
 
-    /// Maximum share of the objects of the Sync, in percent.
+    /// Maximum percentage of the objects of the Sync; in a SyncSet, of its Syncs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 100))]
     pub percent: Option<i32>,
 }
 
-/// What happens to the objects when their Sync is deleted.
+/// Rule for objects when their Sync is deleted.
 #[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum DeletionPolicy {
     /// They stay as they are.

@@ -74,9 +74,9 @@ pub struct SyncSetSpec {
     #[schemars(length(min = 1, max = 4))]
     pub generators: Vec<Generator>,
 
-    /// The last part of a Sync's name, as an expression in CEL over `params`, such as `params.folder.name`. A Sync has the name of the
-    /// SyncSet, a dash, and this text. The text is in lower case, with dashes for other characters. A hash follows if the text was
-    /// changed or shortened.
+    /// The last part of a Sync's name, as an expression in CEL over `params`, such as `params.folder.name`. The name of a Sync is the
+    /// name of the SyncSet, a dash, and this text. Upper case letters become lower case, and other characters become dashes. A hash
+    /// follows if the text was changed or shortened.
     #[schemars(length(min = 1, max = 1024))]
     pub name: String,
 
@@ -107,6 +107,7 @@ pub struct SyncSetSpec {
     /// Rule for the Syncs when the SyncSet is deleted: Orphan, the default, leaves them; Delete deletes them, each by its own
     /// deletionPolicy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "deletion_policy")]
     pub on_delete: Option<DeletionPolicy>,
 
     /// While this is true, no repository is polled and no Sync is written.
@@ -119,7 +120,7 @@ pub struct SyncSetSpec {
 #[x_kube(validation = Rule::new("[has(self.list), has(self.git), has(self.matrix), has(self.merge)].exists_one(one, one)")
     .message("write exactly one of list, git, matrix and merge in each generator"))]
 pub struct Generator {
-    /// Parameters as they are written here.
+    /// Parameters that are written here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub list: Option<ListGenerator>,
 
@@ -142,7 +143,7 @@ pub struct Generator {
 #[x_kube(validation = Rule::new("has(self.list) != has(self.git)")
     .message("write exactly one of list and git in each inner generator"))]
 pub struct NestedGenerator {
-    /// Parameters as they are written here.
+    /// Parameters that are written here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub list: Option<ListGenerator>,
 
@@ -151,7 +152,7 @@ pub struct NestedGenerator {
     pub git: Option<GitGenerator>,
 }
 
-/// Parameters as they are written.
+/// Parameters that are written in the SyncSet.
 #[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, PartialEq)]
 pub struct ListGenerator {
     /// Sets of parameters, each a mapping of any names and values.
@@ -246,14 +247,14 @@ pub struct SyncTemplate {
 /// Labels and annotations of each Sync.
 #[derive(Serialize, Deserialize, KubeSchema, Debug, Clone, Default, PartialEq)]
 pub struct TemplateMetadata {
-    /// Labels.
+    /// Labels of each Sync.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[x_kube(validation = Rule::new("self.all(key, !key.startsWith('moorline.dev/'))")
         .message("leave out labels of moorline.dev: a Sync has the instance of its SyncSet"))]
     #[schemars(extend("maxProperties" = 32))]
     pub labels: BTreeMap<String, String>,
 
-    /// Annotations.
+    /// Annotations of each Sync.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[x_kube(validation = Rule::new("self.all(key, !key.startsWith('moorline.dev/'))")
         .message("leave out annotations of moorline.dev: approvals and holds are for people"))]
@@ -282,7 +283,7 @@ pub struct SyncRemoval {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enabled: Option<bool>,
 
-    /// Limits of one removal without approval. A removal that exceeds every limit given waits for approval. The defaults are one Sync
+    /// Limits of one removal without approval. A removal that exceeds every given limit waits for approval. The defaults are one Sync
     /// and 10 percent. A removal of all Syncs always waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<PruneBudget>,
@@ -321,7 +322,7 @@ pub struct SetCounts {
     pub desired: i32,
     /// Number of these Syncs that are ready.
     pub ready: i32,
-    /// Number of Syncs that the generators no longer give, and that are not removed.
+    /// Number of Syncs that the generators no longer give, and that are not removed yet.
     #[serde(default)]
     pub held: i32,
 }
@@ -340,8 +341,13 @@ pub struct SetRevision {
 pub struct HeldRemoval {
     /// The value of the annotation moorline.dev/approve that approves it.
     pub hash: String,
-    /// The Syncs that are removed; only the first ones.
+    /// The Syncs that it removes; only the first ones.
     pub syncs: Vec<String>,
+}
+
+/// Schema of `onDelete`. A reference to the enum would have the description of the enum.
+fn deletion_policy(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "string", "enum": ["Orphan", "Delete"]})
 }
 
 fn elements(_: &mut SchemaGenerator) -> Schema {

@@ -12,7 +12,7 @@ const ATTEMPTS: u32 = 6;
 /// Shortest wait before the next attempt.
 const SHORTEST_WAIT: Duration = Duration::from_secs(1);
 
-/// Longest wait, whatever the API server asks for.
+/// Longest wait, also if the API server asks for more.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
 /// Sends a request until the answer is another one than "busy", for which `wait` returns the time

@@ -1,8 +1,8 @@
 //! Verifies ID tokens of OpenID Connect: signature, issuer, audience, nonce and time.
 //!
 //! In: a token, the keys of the provider, and [`TokenRules`].
-//! Out: the claims, or an [`IdTokenError`]. Only RS256 and ES256 are accepted, whatever the token
-//! says about itself; claims are read after the signature was verified.
+//! Out: the claims, or an [`IdTokenError`]. Only RS256 and ES256 are accepted, also if the token
+//! names another algorithm. Claims are read after the signature was verified.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

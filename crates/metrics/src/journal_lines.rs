@@ -22,7 +22,7 @@ impl Metrics {
         self.0.journal_failing.with_label_values(NONE).set(i64::from(failing));
     }
 
-    /// Counts notifications with a result: `told`, `given_up` or `dropped`.
+    /// Counts notifications with a result: `sent`, `given_up` or `dropped`.
     pub fn notifications(&self, result: &'static str, count: u64) {
         self.0.notifications.with_label_values(&[result]).inc_by(count);
     }

@@ -1,4 +1,4 @@
-//! The request of a notification, whatever its service.
+//! The request of a notification, for every service.
 //!
 //! In: a Notifier, a Sync, a record, and the content of the Secret.
 //! Out: the request, or what the Secret lacks. A URL in a Secret must be below the one in the spec,

@@ -1,9 +1,9 @@
-//! Throttles notifications, and sends the truth once a throttle that left it out ends.
+//! Throttles notifications, and corrects the last one when the throttle ends.
 //!
 //! In: a Notifier, its records, and the state of the Sync.
-//! Out: a yes or no, and what is owed. A throttle may leave out that a Sync fails again after it
-//! has recovered, or its recovery. The last notification is then false; once the throttle ends, the
-//! truth is sent.
+//! Out: true if a notification is left out, and the notification that corrects an earlier one. A
+//! throttle may leave out a recovery, or a failure after a recovery. The last notification is then
+//! wrong, and the current state is sent when the throttle ends.
 
 use std::sync::Arc;
 use std::time::Duration;

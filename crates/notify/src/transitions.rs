@@ -1,12 +1,12 @@
 //! Finds the transitions of a Sync from the status that was written last to the next one.
 //!
-//! In: two statuses, and in the first one the state that Notifiers know.
-//! Out: [`Occurrence`]s, and the state that they know afterwards. Only a revision that changed
-//! objects is Applied and Healthy: a commit elsewhere in the repository says nothing about this
-//! Sync. A failure is sent once, however often its retries report progress in between.
+//! In: two statuses, and in the first one the state for which notifications were written last.
+//! Out: [`Occurrence`]s, and that state afterwards. Only a revision that changed objects is Applied
+//! and Healthy: a commit elsewhere in the repository says nothing about this Sync. A failure is
+//! sent once, also if its retries report progress in between.
 //!
-//! The next status is compared with the known state. So a status that was written while the
-//! Notifiers were not known hides no transition that lasts.
+//! The next status is compared with that state. So a status that was written before the list of
+//! Notifiers arrived hides no transition whose state still holds.
 
 use moorline_api::{
     AnnouncedRepairs, AnnouncedState, ApprovalSubject, ChangeCounts, ChosenRevision, ConditionType,

@@ -1,12 +1,12 @@
-//! One lane for each receiver, so that one that hangs holds up no other.
+//! One lane for each receiver, so that a receiver that hangs delays no other.
 //!
 //! In: offered items, and the receiver of each.
 //! Out: a task for each item. An item that finds its lane full is refused.
 //!
 //! A request may hold a thread of the process for as long as its deadline allows. So requests are
-//! bounded in all, and those of receivers that were slow last have a small pool of their own: many
-//! receivers that hang take neither every thread nor the turns of the others. A receiver that was
-//! slow, or of which nothing is known, gets one request at a time.
+//! bounded in all, and receivers whose last request was slow share a small pool of their own. So
+//! many receivers that hang take neither all threads nor the turns of the others. A receiver that
+//! was slow, or that has had no request yet, gets one request at a time.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};

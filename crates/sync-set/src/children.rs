@@ -1,8 +1,8 @@
 //! All Syncs of a set.
 //!
 //! In: a compiled set, and its sets of parameters.
-//! Out: [`SetChildren`], or every error: then nothing of the set changes. Their order is that of
-//! their names, whatever the order of the parameters.
+//! Out: [`SetChildren`], ordered by name, or every error: then nothing of the set changes. The
+//! order of the parameters has no effect.
 
 use std::collections::BTreeMap;
 
@@ -69,7 +69,7 @@ impl SetChildren {
                 ));
             }
         }
-        // The same errors in the same order, whatever the order of the parameters.
+        // The same errors in the same order, for each order of the parameters.
         errors.sort();
         errors.dedup();
         errors.truncate(MAX_ERRORS);

@@ -1,9 +1,9 @@
 //! A Sync of the cluster, as a set sees it.
 //!
 //! In: the Sync as the API server has it, and the set.
-//! Out: [`ExistingSync`]: the evidence that it belongs to the set. A mark names the set, its uid
-//! and the Sync itself, so a copy of a Sync belongs to nobody. A removal needs the entry of the
-//! set's own field manager, too.
+//! Out: [`ExistingSync`]: the evidence that it belongs to the set. An annotation names the set, its
+//! uid and the Sync itself, so a copy of a Sync belongs to no set. A removal also needs the entry
+//! of the set's own field manager.
 
 use moorline_api::{INSTANCE_LABEL, PRUNE_ANNOTATION, SYNC_SET_ANNOTATION, SYNC_SET_HASH_ANNOTATION};
 use serde_json::{Value, json};

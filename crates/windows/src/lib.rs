@@ -1,9 +1,9 @@
-//! Change windows: when Syncs may take up new revisions.
+//! Change windows: times at which Syncs may take up new revisions.
 //!
 //! In: the windows of a cluster, a Sync, and the time.
-//! Out: [`WindowState`]: open, or closed by a window and until when. Deny wins; where no Allow
-//! selects the Sync, it is open; what cannot be read is closed. The windows of the cluster and
-//! those of the namespace are judged apart, and both have to be open.
+//! Out: [`WindowState`]: open, or closed, with the window and the time of the next opening. Deny
+//! wins. If no Allow selects the Sync, it is open. A window that cannot be read is closed. The
+//! windows of the cluster and those of the namespace are judged apart, and both have to be open.
 #![doc = include_str!("../README.md")]
 #![warn(unreachable_pub)]
 // Nothing panics on input; tests may.

@@ -2,8 +2,8 @@
 //!
 //! In: the watches on both kinds (`window_watch.rs`), and the time.
 //! Out: the state of the windows for a Sync, and a call at each edge and after each change. The
-//! decisions are in `moorline-windows`. Windows that are not known are closed; without the kinds
-//! there are none.
+//! decisions are in `moorline-windows`. Until the windows are listed, every Sync is closed. If the
+//! kinds are not installed, there are no windows.
 
 mod window_calls;
 mod window_watch;

@@ -1,8 +1,8 @@
-//! Reads what viewers look at beyond one object: trees, Events and logs.
+//! Reads trees, Events and logs for viewers.
 //!
 //! In: requests of the status page. Out: a tree or Events that all viewers of a Sync share for
-//! [`shared_reads::MAX_AGE`], or a log. Everything is read with the rights of the Sync, when
-//! somebody looks, within bounds, and never watched.
+//! [`shared_reads::MAX_AGE`], or a log. Everything is read with the rights of the Sync, within
+//! bounds, when somebody opens a page. Nothing is watched.
 
 mod event_reader;
 mod log_reader;

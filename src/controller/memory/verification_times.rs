@@ -1,8 +1,8 @@
 //! Times at which the objects of a Sync are verified again, although nothing indicates a change.
 //!
 //! In: replies of the server, and objects that are sound without one.
-//! Out: the objects that are due. After a start, the time of day decides: however often the daemon
-//! starts, each object is due once in the interval.
+//! Out: the objects that are due. After a start, the time of day decides. So each object is due
+//! once in the interval, also if the daemon starts often.
 
 use std::collections::HashMap;
 use std::time::Duration;

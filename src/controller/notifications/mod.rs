@@ -1,7 +1,7 @@
-//! Tells services about transitions of Syncs.
+//! Sends notifications about transitions of Syncs to services.
 //!
-//! In: Notifiers, from a watch (`notifier_watch.rs`), and records that stand in the status of a
-//! Sync (`status/notifications.rs` offers them).
+//! In: Notifiers, from a watch (`notifier_watch.rs`), and records in the status of a Sync
+//! (`status/notifications.rs` offers them).
 //! Out: requests to services (`delivery.rs`), and their results, for the next status; plans of pull
 //! requests (`pull_requests/`). The decisions are in `moorline-notify`. An offer never waits: a
 //! record that finds no room stays in the status, and is offered again.

@@ -3,9 +3,10 @@
 //! In: a revision with its rendered objects, the windows, and the override of a person.
 //! Out: nothing if it may be applied; else an error, and what is held in the memory of the Sync.
 //!
-//! Repair of the applied revision goes on, and so does a roll-out that began before the edge: its
-//! revision is in the status. The way back to an earlier revision is always open. An override is in
-//! the status before the first write of its revision.
+//! Repair of the applied revision goes on, and so does a roll-out that began before the window
+//! closed: its revision is in the status. A rollback or a hold passes a closed window only if the
+//! revision renders what the history says was applied then, or what is applied now. An override is
+//! in the status before the first write of its revision.
 
 use std::sync::Arc;
 
@@ -197,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_applied_is_no_news_and_everything_else_is() {
+    fn what_was_applied_passes_and_everything_else_is_held() {
         use RevisionUse::{Held, Newest, WayBack};
         let (old, new, older) = (set("old"), set("new"), set("older"));
         let digest = old.digest().recorded_hash().map(|digest| digest.to_string());
@@ -218,24 +219,24 @@ mod tests {
         let none = SyncStatus::default();
         for (what, status, revision, set, why, has_new_values, expect) in [
             ("the first revision", &none, "main@1", &old, Newest, false, false),
-            ("a new one", &status, "main@3", &new, Newest, false, false),
-            ("one that changes nothing", &status, "main@3", &old, Newest, false, true),
-            ("the applied one", &status, "main@2", &old, Newest, false, true),
-            ("the applied one with another spec", &status, "main@2", &new, Newest, false, false),
+            ("a new revision", &status, "main@3", &new, Newest, false, false),
+            ("a revision that changes nothing", &status, "main@3", &old, Newest, false, true),
+            ("the applied revision", &status, "main@2", &old, Newest, false, true),
+            ("the applied revision with another spec", &status, "main@2", &new, Newest, false, false),
             ("a roll-out that has begun", &begun, "main@2", &new, Newest, false, true),
             ("repair", &status, "main@2", &old, Held, false, true),
             ("repair with other values", &status, "main@2", &new, Held, false, false),
             ("repair without a record", &begun, "main@2", &new, Held, false, true),
             ("new values without a record", &begun, "main@2", &new, Held, true, false),
-            ("repair of one that is applied in part", &partly, "main@2", &old, Held, true, true),
-            ("its new values while another one is held", &partly, "main@2", &new, Held, true, false),
+            ("repair of a revision that is applied in part", &partly, "main@2", &old, Held, true, true),
+            ("its new values while another revision is held", &partly, "main@2", &new, Held, true, false),
             ("other values of a roll-out that has begun", &partly, "main@2", &new, Newest, false, false),
-            ("a way back to what was applied", &status, "main@1", &older, WayBack, false, true),
-            ("a way back with another spec", &status, "main@1", &new, WayBack, false, false),
-            ("a way back without a record", &status, "main@0", &older, WayBack, false, false),
-            ("a way back to one that changes nothing", &status, "main@3", &old, WayBack, false, true),
-            ("a way back to new objects", &status, "main@3", &new, WayBack, false, false),
-            ("the applied one with another spec, held", &status, "main@2", &new, WayBack, false, false),
+            ("a rollback to what was applied", &status, "main@1", &older, WayBack, false, true),
+            ("a rollback with another spec", &status, "main@1", &new, WayBack, false, false),
+            ("a rollback without a record", &status, "main@0", &older, WayBack, false, false),
+            ("a rollback to a revision that changes nothing", &status, "main@3", &old, WayBack, false, true),
+            ("a rollback to new objects", &status, "main@3", &new, WayBack, false, false),
+            ("the applied revision with another spec, held", &status, "main@2", &new, WayBack, false, false),
         ] {
             let digest = set.digest();
             let rendered = RenderedRevision { revision, source: "source", spec: "spec", digest: &digest };

@@ -109,7 +109,7 @@ async fn the_daemon_may_act_for_a_team_once_what_is_printed_is_granted() {
         let sync = release.get(&format!("{syncs}/{name}")).await.unwrap_or_default();
         sync["status"]["conditions"][0].clone()
     };
-    until("what is missing is told", async || {
+    until("what is missing is reported", async || {
         let told = ready("one").await;
         let message = told["message"].as_str().unwrap_or_default();
         (told["reason"] == "RightsMissing" && message.contains("impersonate")).then_some(())

@@ -95,7 +95,7 @@ async fn a_repository_that_cannot_be_read_changes_nothing_and_says_why() {
         let before = scene.versions().await;
         begin(&scene, trouble);
         scene.nudge("shop", &format!("{trouble:?}")).await;
-        let reason = until(&format!("{trouble:?} is told"), async || {
+        let reason = until(&format!("{trouble:?} is reported"), async || {
             let status = scene.status("shop", "").await;
             let (ready, reason) = (&status["conditions"][0]["status"], &status["conditions"][0]["reason"]);
             (ready == "False" && reason != "Progressing").then(|| reason.as_str().unwrap().to_owned())

@@ -219,7 +219,7 @@ async fn an_object_that_moves_to_a_held_sync_waits_for_it() {
         scene.until_ready(name, &first).await;
     }
     annotate(&scene, json!({HOLD: format!("main@{first}")})).await;
-    until("the hold is told", async || {
+    until("the hold is reported", async || {
         scene.status("shop", "/revision/chosen/revision").await.as_str().map(str::to_owned)
     })
     .await;

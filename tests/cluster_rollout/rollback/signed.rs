@@ -50,7 +50,7 @@ async fn goes_back_to_a_signed_tag(purpose: &str, mode: &str) {
     until_size(&widgets, "one", 3).await;
     report(&widgets, "one", ready("True", "")).await;
     scene.until_ready("shop", &better).await;
-    until("the tag object of the one that is healthy is told", async || {
+    until("the tag object of the one that is healthy is reported", async || {
         let (tag, healthy) =
             (scene.status("shop", "/revision/tag").await, scene.status("shop", "/revision/healthyTag").await);
         (tag.is_string() && tag == healthy).then_some(())

@@ -216,7 +216,7 @@ async fn a_daemon_fetches_the_dependencies_of_a_chart_once() {
     server.rule(|_| Reply::Raw(503, "", Vec::new()));
     scene.push(&all);
     scene.nudge("shop", "other").await;
-    until("the server is told", async || {
+    until("the server is reported", async || {
         let told = scene.status("shop", "/conditions/0/message").await;
         told.as_str()?.contains("the dependency web 1.1.0: ").then_some(())
     })

@@ -183,7 +183,7 @@ async fn values_come_from_objects_that_are_watched_and_those_of_secrets_are_seen
     assert!(told.as_str().is_some_and(|told| told.contains(expect)), "{told}");
     let patch = Patch::Merge(json!({"data": {"values.yaml": null, "other": "a: b"}}));
     scene.maps().patch("values", &PatchParams::default(), &patch).await.unwrap();
-    until("the missing key is told", async || {
+    until("the missing key is reported", async || {
         let told = scene.status("shop", "/conditions/0/message").await;
         told.as_str()?.contains("does not exist, or is not text").then_some(())
     })
@@ -228,7 +228,7 @@ async fn assert_hidden(scene: &Scene, daemon: Daemon, encoded: &str) {
         .unwrap();
     let planned = String::from_utf8_lossy(&[planned.stdout, planned.stderr].concat()).into_owned();
     assert!(planned.contains("out"), "{planned}");
-    until("the drift is told", async || {
+    until("the drift is reported", async || {
         (scene.status("shop", "/objects/drifted").await == json!(1)).then_some(())
     })
     .await;

@@ -107,7 +107,7 @@ async fn what_a_mesh_injects_into_templates_is_left_whatever_is_asked() {
 
     scene.patch_sync("shop", json!({"spec": {"drift": {"extraFields": "Report"}}})).await;
     person.edits("web", edit).await;
-    let said = until("what was added is told", async || {
+    let said = until("what was added is reported", async || {
         let said = scene.status("shop", "/problems/0/message").await;
         said.as_str().filter(|text| text.contains("containers[name=debug]")).map(str::to_owned)
     })

@@ -1,7 +1,7 @@
-//! The question about a revision that a person has to approve.
+//! The plan of a revision that a person has to approve.
 //!
 //! In: a plan, and the rendered objects by their digest.
-//! Out: [`RevisionRequest`]: the changes, and a hash that stands for them.
+//! Out: [`RevisionRequest`]: the changes, and a hash that identifies them.
 //!
 //! The hash covers its own kind, the Sync, the revision, every rendered object and every deletion.
 //! Drift that is repaired meanwhile does not change it.
@@ -27,7 +27,7 @@ pub struct RenderedRevision<'a> {
     pub revision: &'a str,
     /// A hash of the URL and the ref.
     pub source: &'a str,
-    /// A hash of the fields of the spec that decide what is rendered.
+    /// A hash of the fields of the spec that change the rendered objects.
     pub spec: &'a str,
     /// Digest of its objects.
     pub digest: &'a SetDigest,

@@ -3,8 +3,8 @@
 //! In: a client and a folder.
 //! Out: revisions, and the files of each as a commit of a bare Git store. The commit is made here
 //! from the files of the layer, so it depends on nothing but the content; the store remembers which
-//! digest it belongs to. A revision is known by its digest: the manifest and the layer are used
-//! only if their content has it, whatever the tag says.
+//! digest it belongs to. A revision is identified by its digest: the manifest and the layer are
+//! used only if their content has that digest.
 
 use std::collections::HashSet;
 use std::fmt;

@@ -141,8 +141,8 @@ impl ChartRequest {
         ChartPlace::server_of(&self.url)
     }
 
-    /// True if a version never stands for other content: a name that is no version, such as
-    /// `latest`, is followed like a branch.
+    /// True if a version was published again with other content. A name that is no version, such
+    /// as `latest`, is followed like a branch.
     pub(in super::super) fn is_moved(&self, known: &ChartVersion, found: &ChartVersion) -> bool {
         semver_range::is_version(&found.version)
             && (&known.name, &known.version) == (&found.name, &found.version)

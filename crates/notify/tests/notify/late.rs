@@ -22,7 +22,7 @@ fn told_late(announced: AnnouncedState, late: &Value) -> Vec<String> {
 }
 
 #[test]
-fn what_lasts_is_told_when_the_notifiers_are_known() {
+fn what_lasts_is_sent_when_the_notifiers_are_known() {
     let with = |pointer: &[&str], value: Value| {
         let mut state = state(1, "v1:a", READY, WELL);
         pointer.iter().fold(&mut state, |at, key| &mut at[*key]).clone_from(&value);

@@ -99,7 +99,7 @@ fn a_secret_leads_nowhere_else() {
 }
 
 #[test]
-fn a_status_that_gitlab_has_already_counts_as_told() {
+fn a_status_that_gitlab_has_already_counts_as_sent() {
     let body = br#"{"message":"Cannot transition status via :enqueue from :pending"}"#;
     let read = |service| read_answer(service, AttemptResult::of_status(400, None), body);
     assert_eq!(read(Service::Gitlab), AttemptResult::Accepted);

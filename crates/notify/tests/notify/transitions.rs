@@ -50,7 +50,7 @@ fn told_at_each(states: &[Value]) -> Vec<Vec<String>> {
 }
 
 #[test]
-fn a_commit_is_told_by_the_syncs_that_it_changed() {
+fn a_commit_is_sent_by_the_syncs_that_it_changed() {
     let mut held = state(3, "v1:a", READY, WELL);
     held["revision"]["held"] = json!({"revision": revision(4), "source": "s", "spec": "s"});
     held["revision"].as_object_mut().expect("a map").remove("appliedDigest");
@@ -74,7 +74,7 @@ fn a_commit_is_told_by_the_syncs_that_it_changed() {
 }
 
 #[test]
-fn trouble_is_told_once_and_so_is_its_end() {
+fn trouble_is_sent_once_and_so_is_its_end() {
     let fails = |applied| state(applied, "v1:a", ("False", "ApplyFailed"), WELL);
     let bad = ("False", "Degraded");
     let mut refused = state(1, "v1:a", ("False", "YamlInvalid"), WELL);

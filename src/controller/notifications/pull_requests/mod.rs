@@ -3,8 +3,8 @@
 //! In: Notifiers with `pullRequests`, the Syncs that this daemon serves, and calls of webhooks.
 //! Out: one task for each repository of a Notifier (`repository_task.rs`): it lists the pull
 //! requests (`visit.rs`), plans those that touch a Sync (`sync_plan.rs`), and writes what is new,
-//! as one comment of all Syncs (`plan_writer.rs`). No sync waits for any of it:
-//! nothing here is asked by a worker.
+//! as one comment of all Syncs (`plan_writer.rs`). No worker calls this module, so no sync waits
+//! for it.
 
 mod host_client;
 mod pacing;

@@ -93,7 +93,7 @@ pub(super) struct PlanCheck {
 #[derive(Default)]
 pub(super) struct CommentState {
     pub(super) id: Option<u64>,
-    /// The plans that stand there.
+    /// The plans that the comment has.
     pub(super) written: Option<PlanRecord>,
     /// True if the host was searched for it.
     pub(super) is_searched: bool,
