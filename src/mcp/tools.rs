@@ -211,7 +211,7 @@ fn argument(name: &str, set: ToolSet) -> Value {
         "namespace" => text("The namespace; by default that of the kubeconfig, and of list_syncs all."),
         "revision" => text("A commit, branch or tag; by default the one that the Sync follows."),
         "object" => text("One object, as Kind/name, Kind.group/name or Kind/namespace/name."),
-        "reason" => text("The reason, for everybody who wonders; a rollback needs it."),
+        "reason" => text("The reason; a rollback needs one."),
         "field" => text("A path of fields in the schema, such as items.status.conditions."),
         "container" => text("The container; by default the only one."),
         "pod" => text("The name of the Pod."),

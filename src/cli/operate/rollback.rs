@@ -35,7 +35,7 @@ pub(in super::super) struct RollbackArgs {
     #[arg(long)]
     to: Option<String>,
 
-    /// The reason, for everybody who wonders
+    /// The reason, which the status and the page show
     #[arg(long)]
     reason: String,
 }

@@ -98,7 +98,7 @@ pub enum Action {
     Rollback {
         /// The revision.
         revision: String,
-        /// The reason, for everybody who wonders.
+        /// The reason. The status and the page show it.
         reason: String,
     },
     /// Release the Sync from this revision, which was shown.
