@@ -1,7 +1,7 @@
 //! Updates the definition of a kind beside Sync, once its resources were listed.
 //!
-//! In: a definition of this release. Out: the same in the cluster, if the daemon may write it, and a
-//! log line. Nothing depends on its success.
+//! In: a definition of this release. Out: the same in the cluster, if the daemon may write it, and
+//! a log line. Nothing depends on its success.
 
 use serde_json::Value;
 

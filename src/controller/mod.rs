@@ -132,8 +132,8 @@ pub struct Installation {
 }
 
 impl Installation {
-    /// True if resources of this namespace may use its Secrets as the daemon may: it is the daemon's
-    /// own, or this is a demonstration.
+    /// True if resources of this namespace may use its Secrets as the daemon may: it is the
+    /// daemon's own namespace, or this is a demonstration.
     fn is_own(&self, namespace: &str) -> bool {
         *self.namespace == *namespace || self.disk.is_some()
     }

@@ -211,14 +211,12 @@ impl Cluster {
         Self(inner, None, None, None)
     }
 
-    /// Returns the same cluster for a group of writes. Once `stop` is set, the group is not started
-    /// any more.
+    /// Returns the same cluster for a group of writes, which is not started once `stop` is set.
     pub fn cancelled_by(&self, stop: &CancelFlag) -> Self {
         Self(self.0.clone(), Some(Arc::new(WriteGroup::new(stop))), self.2.clone(), self.3.clone())
     }
 
-    /// Returns the same cluster for writes decided in the current term: none is sent in a later
-    /// one.
+    /// Returns the same cluster for writes decided in the current term. A later term sends none.
     pub fn in_current_term(&self) -> Self {
         Self(self.0.clone(), self.1.clone(), Some(self.terms().current()), self.3.clone())
     }
