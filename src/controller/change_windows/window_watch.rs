@@ -209,6 +209,8 @@ fn key(object: &Map<String, Value>) -> WindowKey {
 }
 
 #[cfg(test)]
+mod scene_tests;
+#[cfg(test)]
 mod tests {
     use serde_json::json;
 

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use serde_json::json;
 
-use super::verification_times::hash;
+use super::verification_times::{hash, until_turn};
 use super::*;
 use crate::desired::{Phase, PhaseWave};
 use crate::desired::{Scopes, build_desired_set};
@@ -361,5 +361,8 @@ fn each_sound_object_that_has_no_time_gets_one() {
         observed.insert(id(text), Observed { verification, ..Observed::new("u1", "1") });
     }
     scene.memory.schedule_sound((&scene.desired, &observed), Uptime::ZERO, DAY);
-    assert_eq!(scene.memory.due_for_verification(DAY, DAY), [id("ConfigMap/a")]);
+    // Its turn is a time of the day, and not of the daemon.
+    let (turn, margin) = (until_turn(&id("ConfigMap/a"), clock::wall(), DAY), at(30));
+    assert!(scene.memory.due_for_verification(turn.saturating_sub(margin), DAY).is_empty());
+    assert_eq!(scene.memory.due_for_verification(turn + margin, DAY), [id("ConfigMap/a")]);
 }

@@ -239,9 +239,12 @@ mod tests {
     use super::*;
     use crate::cluster::Connection;
     use crate::cluster::lease::WritePermit;
+    use crate::desired::{Scopes, build_desired_set};
     use crate::metrics::Metrics;
+    use crate::render::{RenderOptions, Rendered, render};
     use crate::sandbox::{Options, Sandbox};
     use crate::settings::Settings;
+    use crate::tree::FileTree;
 
     #[tokio::test]
     async fn a_withdrawn_set_takes_no_object_and_waits_for_those_on_their_way() {
@@ -284,6 +287,32 @@ mod tests {
             (&other, "@m/ops.z", false),
         ] {
             assert_eq!(all.is_gone(own, owner), expect, "{own:?} {owner}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_claim_counts_in_its_own_cluster_only() {
+        let connection = Connection::from_client(Sandbox::new(&Options::default()).client(), "moorline");
+        let (metrics, settings) = (Metrics::new().unwrap(), Settings::default());
+        let cluster = Cluster::new(connection, metrics, WritePermit::unlimited(), &settings);
+        let text = r#"{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}"#;
+        let rendered = render(&FileTree::from_texts([("a.json", text)]), &RenderOptions::default());
+        let Rendered::Complete(complete) = rendered else { panic!("the manifest is sound") };
+        let set = Arc::new(build_desired_set(complete, "shop", &Scopes::builtin()).unwrap());
+        let id = ObjectId::parse("/ConfigMap|shop/a").unwrap();
+        let own = |mark: Option<&str>| {
+            let name = SyncName::new("ops", "own");
+            mark.map_or(name.clone(), |mark| name.in_target(mark))
+        };
+        let all = Peers::default();
+        let claimant = SyncName::new("ops", "b").in_target("m");
+        all.add(&claimant);
+        all.set_desired(&claimant, &set, &cluster, true);
+        for (mark, expect) in [(None, false), (Some("o"), false), (Some("m"), true)] {
+            let (own, state) = (own(mark), all.lock());
+            assert_eq!(state.registry.wanting(&own, &id).len(), usize::from(expect), "{mark:?}");
+            let claimed = state.registry.desired_by(&own, &claimant.to_string(), &id);
+            assert_eq!(claimed.is_some(), expect, "{mark:?}");
         }
     }
 

@@ -57,6 +57,20 @@ fn who_has_not_rendered_the_same_commit_is_behind_and_is_asked_to_look() {
 }
 
 #[test]
+fn a_sync_of_another_cluster_is_not_waited_for() {
+    for (mark, expect) in [(None, true), (Some("m"), false)] {
+        let (all, own) = (Peers::default(), sync("a"));
+        let other = mark.map_or(sync("b"), |mark| sync("b").in_target(mark));
+        for name in [&own, &other] {
+            all.add(name);
+            all.set_source(name, &address("one"), &Reference::Head, false);
+        }
+        all.set_rendered_commit(&own, commit("1"));
+        assert_eq!(behind(&all, "a").is_some(), expect, "{mark:?}");
+    }
+}
+
+#[test]
 fn a_call_about_a_mounted_repository_asks_the_sync_to_look() {
     let all = two();
     all.set_mounts(&sync("b"), vec![address("base"), address("other")]);

@@ -94,3 +94,37 @@ fn lfs_error(error: &LfsError) -> ReconcileError {
         permanent: error.needs_new_input(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::clock;
+    use crate::source::{Address, Credentials, HostPolicy, Repositories};
+    use crate::tree::FileTree;
+
+    #[tokio::test]
+    async fn the_text_of_a_stranger_gets_no_file_from_elsewhere() {
+        let text = format!("version https://git-lfs.github.com/spec/v1\noid sha256:{:064x}\nsize 1\n", 7);
+        let tree = FileTree::from_texts([("a", text.as_str())]);
+        let folder = tempfile::tempdir().unwrap();
+        let repositories = Repositories::new(folder.path(), None, HostPolicy::allow_all()).unwrap();
+        // Nobody listens at this port.
+        let address = Address::remote("https://127.0.0.1:1/team/shop.git").unwrap();
+        let repository = repositories.repository(&address, "", &Credentials::default()).unwrap();
+        let by = clock::now() + Duration::from_secs(5);
+        for (is_read, is_for_strangers, expect) in
+            [(false, true, Ok(())), (true, true, Err(true)), (true, false, Err(false))]
+        {
+            let pointers = LfsPointers::of(&tree, |_| true);
+            if is_read {
+                let _ = tree.clone().with_lfs(pointers.clone()).read("a");
+            }
+            let mut fetches = LfsFetches { pointers, ..LfsFetches::default() };
+            let fetched = fetches.fetch(&repository, is_for_strangers, by).await;
+            let fetched = fetched.map_err(|error| error.message.contains("comes from elsewhere"));
+            assert_eq!(fetched, expect, "{is_read} {is_for_strangers}");
+        }
+    }
+}

@@ -289,6 +289,12 @@ mod tests {
             ("after a hold at an earlier one", "main@2", of("5c7d", "CVE"), true),
             ("given once more", "main@2", of("5c7d", "CVE, again"), false),
             ("another plan", "main@2", of("5c7e", "CVE"), false),
+            (
+                "by another person",
+                "main@2",
+                OverriddenRevision { by: "bob".to_owned(), ..of("5c7d", "CVE") },
+                false,
+            ),
         ] {
             let held = json!({"revision": held, "source": "source", "spec": "spec"});
             let revision = json!({"held": held, "overridden": of("5c7d", "CVE")});

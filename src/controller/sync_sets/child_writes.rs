@@ -169,3 +169,82 @@ async fn apply(
 fn digest(stored: &Value, owner: &SetOwner) -> String {
     ExistingSync::of(stored, owner).digest()
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::cluster::Connection;
+    use crate::cluster::lease::WritePermit;
+    use crate::metrics::Metrics;
+    use crate::sandbox::{Options, Sandbox};
+    use crate::settings::Settings;
+
+    fn gone() -> PlannedRemoval {
+        PlannedRemoval::Remove(vec![("apps-a".to_owned(), "1".to_owned(), "7".to_owned())])
+    }
+
+    #[test]
+    fn a_removal_goes_on_for_its_own_answer_and_approval_only() {
+        let (key, yes, no) = ((Some(1), 1), Some("5c7d".to_owned()), Some("5c7e".to_owned()));
+        let hold = || PlannedRemoval::Hold { hash: "5c7d".to_owned(), syncs: vec!["apps-a".to_owned()] };
+        for (what, planned, asked, by, expect) in [
+            ("the same", gone(), key, &yes, 1),
+            ("another answer", gone(), (Some(1), 2), &yes, 0),
+            ("another spec", gone(), (Some(2), 1), &yes, 0),
+            ("another approval", gone(), key, &no, 0),
+            ("no approval", gone(), key, &None, 0),
+            ("nothing that has begun", hold(), key, &yes, 0),
+        ] {
+            let mut begun = BegunRemoval::default();
+            begun.note(key, yes.clone(), &planned);
+            assert_eq!(begun.uids(asked, by.as_ref()).len(), expect, "{what}");
+        }
+    }
+
+    #[test]
+    fn a_form_is_accepted_for_the_child_that_was_applied() {
+        let owner = SetOwner::of(&json!({"metadata": {"namespace": "team", "name": "apps", "uid": "u1"}}));
+        let live = |path: &str| {
+            let sync = json!({"metadata": {"name": "apps-a"}, "spec": {"path": path}});
+            ExistingSync::of(&sync, &owner)
+        };
+        let child = |name: &str, hash: &str| SetChild {
+            name: name.to_owned(),
+            manifest: json!({}),
+            hash: hash.to_owned(),
+        };
+        let known = [("apps-a".to_owned(), ("h1".to_owned(), live("a").digest()))].into();
+        let forms = AcceptedForms(known);
+        for (name, hash, path, expect) in [
+            ("apps-a", "h1", "a", true),
+            ("apps-a", "h2", "a", false),
+            ("apps-a", "h1", "b", false),
+            ("apps-b", "h1", "a", false),
+        ] {
+            assert_eq!(forms.is_accepted(&child(name, hash), &live(path)), expect, "{name} {hash} {path}");
+        }
+    }
+
+    #[tokio::test]
+    async fn nothing_is_removed_after_a_failure_or_for_an_outdated_set() {
+        let sandbox = Sandbox::new(&Options { record_requests: true, ..Options::default() });
+        let connection = Connection::from_client(sandbox.client(), "moorline");
+        let (metrics, settings) = (Metrics::new().unwrap(), Settings::default());
+        let cluster = Cluster::new(connection, metrics, WritePermit::unlimited(), &settings);
+        let owner = SetOwner::of(&json!({"metadata": {"namespace": "team", "name": "apps", "uid": "u1"}}));
+        // The server serves no Syncs, so each write fails.
+        let child = SetChild { name: "apps-b".to_owned(), manifest: json!({}), hash: "h".to_owned() };
+        for (steps, is_outdated, expect) in
+            [(vec![], false, 1), (vec![], true, 0), (vec![SetStep::Create(child)], false, 0)]
+        {
+            let plan = SetPlan { steps, removal: gone() };
+            let _ = sandbox.take_requests();
+            write_children(&cluster, &owner, &plan, &mut AcceptedForms::default(), &|| is_outdated).await;
+            let asked = sandbox.take_requests();
+            let deletions = asked.iter().filter(|request| request.method == "DELETE").count();
+            assert_eq!(deletions, expect, "{is_outdated} {asked:?}");
+        }
+    }
+}

@@ -14,6 +14,9 @@ mod set_status;
 mod set_watch;
 mod set_worker;
 
+#[cfg(test)]
+mod scene_tests;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

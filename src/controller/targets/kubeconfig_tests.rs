@@ -45,6 +45,7 @@ fn only_values_within_the_secret_give_access() {
         ("server", json!("http://east.example.com")),
         ("server", json!("https://user:word@east.example.com")),
         ("server", json!("east.example.com")),
+        ("server", json!("https://east.example.com/?a=b")),
         ("server", json!(null)),
         ("certificate-authority-data", json!("%")),
         ("tls-server-name", json!(["x"])),
@@ -96,8 +97,10 @@ fn a_kubeconfig_says_which_context_counts() {
         let refused = read(more).err().unwrap();
         assert!(refused.contains(expect), "{expect}: {refused}");
     }
-    for text in ["{", "a: 1\n---\nb: 2\n", "[]", ""] {
-        assert!(read_access(&[("value".to_owned(), text.as_bytes().to_vec())], None).is_err(), "{text:?}");
+    let large = "# ".to_owned() + &"x".repeat(MAX_KUBECONFIG) + "\n" + &whole.to_string();
+    for text in ["{", "a: 1\n---\nb: 2\n", "[]", "", &large] {
+        let read = read_access(&[("value".to_owned(), text.as_bytes().to_vec())], None);
+        assert!(read.is_err(), "{}", text.chars().take(20).collect::<String>());
     }
     let data = [("east".to_owned(), whole.to_string().into_bytes())];
     assert!(read_access(&data, Some("east")).is_ok());

@@ -325,4 +325,4 @@ fn unusable(secret: &TargetSecret, why: &str) -> ReconcileError {
 const INVALID: ErrorCause = ErrorCause::Input("KubeconfigInvalid");
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -24,24 +24,25 @@ use crate::serve::DaemonHealth;
 use crate::settings::Settings;
 use crate::source::{AllowList, DemoRepository, HostPolicy, OutboundClient, Repositories};
 
-const SYNCS: &str = "/apis/moorline.dev/v1alpha1/namespaces/moorline/syncs";
+pub(in crate::controller) const SYNCS: &str = "/apis/moorline.dev/v1alpha1/namespaces/moorline/syncs";
 const SECRETS: &str = "/api/v1/namespaces/moorline/secrets";
 const MAPS: &str = "/api/v1/namespaces/shop/configmaps";
 
 /// A hub with one other cluster.
-struct Hub {
-    home: Sandbox,
+pub(in crate::controller) struct Hub {
+    pub(in crate::controller) home: Sandbox,
     east: Sandbox,
     /// A third cluster, to which the token `other` leads.
     west: Sandbox,
-    books: DemoRepository,
+    pub(in crate::controller) books: DemoRepository,
+    pub(in crate::controller) context: Arc<Context>,
     /// Tokens of the connections to the other cluster, each with its line.
     lines: Arc<Mutex<Vec<(String, ClientLink)>>>,
     _end: watch::Sender<bool>,
     _folder: tempfile::TempDir,
 }
 
-fn map(name: &str, place: &str) -> String {
+pub(in crate::controller) fn map(name: &str, place: &str) -> String {
     let body = json!({
         "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "shop"},
         "data": {"place": place},
@@ -61,7 +62,7 @@ fn kubeconfig(token: &str, more: &Value) -> String {
 }
 
 impl Hub {
-    fn new() -> Self {
+    pub(in crate::controller) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let [home, east, west] = [1, 2, 3].map(|seed| Sandbox::new(&Options { seed, ..Options::default() }));
         for (sandbox, name) in [(&home, "moorline"), (&home, "shop"), (&east, "shop"), (&west, "shop")] {
@@ -113,11 +114,11 @@ impl Hub {
         });
         context.targets.connect_by(connector);
         let (_, calls) = mpsc::channel(1);
-        tokio::spawn(manager::run(context, calls));
-        Self { home, east, west, books, lines, _end: end, _folder: folder }
+        tokio::spawn(manager::run(context.clone(), calls));
+        Self { home, east, west, books, context, lines, _end: end, _folder: folder }
     }
 
-    fn sync(&self, name: &str, more: &Value) {
+    pub(in crate::controller) fn sync(&self, name: &str, more: &Value) {
         let mut spec = json!({
             "source": {"git": {"url": format!("file://{}", self.books.path().display())}}, "path": format!("./{name}"),
         });
@@ -135,7 +136,7 @@ impl Hub {
         self.home.apply(SECRETS, &body, "test").unwrap();
     }
 
-    fn ready(&self, name: &str) -> (String, String) {
+    pub(in crate::controller) fn ready(&self, name: &str) -> (String, String) {
         let sync = self.home.get(&format!("{SYNCS}/{name}")).unwrap_or_default();
         let conditions = sync["status"]["conditions"].as_array().cloned().unwrap_or_default();
         let ready = conditions.into_iter().find(|it| it["type"] == "Ready").unwrap_or_default();
@@ -143,18 +144,24 @@ impl Hub {
         (text("reason"), text("message"))
     }
 
+    /// The messages of all conditions.
+    pub(in crate::controller) fn message(&self, name: &str) -> String {
+        let sync = self.home.get(&format!("{SYNCS}/{name}")).unwrap_or_default();
+        sync["status"]["conditions"].to_string()
+    }
+
     /// The value in a ConfigMap; none if it does not exist.
-    fn place(sandbox: &Sandbox, name: &str) -> Option<String> {
+    pub(in crate::controller) fn place(sandbox: &Sandbox, name: &str) -> Option<String> {
         Some(sandbox.get(&format!("{MAPS}/{name}"))?["data"]["place"].as_str()?.to_owned())
     }
 
-    fn edit(sandbox: &Sandbox, name: &str) {
+    pub(in crate::controller) fn edit(sandbox: &Sandbox, name: &str) {
         let patch = json!({"data": {"place": "by hand"}});
         sandbox.merge(&format!("{MAPS}/{name}"), &patch, "kubectl-edit").unwrap();
     }
 
     /// Asks for a poll of the repository.
-    fn look(&self, name: &str) {
+    pub(in crate::controller) fn look(&self, name: &str) {
         let patch = json!({"metadata": {"annotations": {"moorline.dev/requested-at": "now"}}});
         self.home.merge(&format!("{SYNCS}/{name}"), &patch, "test").unwrap();
     }
@@ -163,7 +170,7 @@ impl Hub {
         self.lines.lock().unwrap().iter().for_each(|(_, line)| line.set_held(held));
     }
 
-    async fn until(&self, what: &str, is_so: impl Fn(&Self) -> bool) {
+    pub(in crate::controller) async fn until(&self, what: &str, is_so: impl Fn(&Self) -> bool) {
         let begun = Instant::now();
         while !is_so(self) {
             assert!(begun.elapsed() < Duration::from_secs(20), "never: {what}; {:?}", self.ready("east"));

@@ -120,43 +120,110 @@ fn place_of(id: &ObjectId) -> ObjectPlace {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
     use tokio::sync::mpsc;
 
     use super::*;
     use crate::api::SyncStatus;
+    use crate::plan::Outcome;
+    use crate::report::board::ObjectList;
     use crate::serve::viewer::{AccessRequest, AccessReviews, Person};
 
-    /// True if a person with these rights does not see the content of a ConfigMap.
-    async fn is_hidden(name: &SyncName, rights: &'static [(&str, &str)]) -> bool {
+    fn id(text: &str) -> ObjectId {
+        ObjectId::parse(text).unwrap()
+    }
+
+    fn card(name: &SyncName) -> SyncCard {
+        SyncCard::of_resource(name.clone(), Arc::default(), SyncStatus::default())
+    }
+
+    /// The content that a person does not see, and the number of questions.
+    async fn hidden(
+        card: &SyncCard,
+        read: &[ObjectId],
+        decide: impl Fn(&str, &str) -> Result<bool, String> + Send + 'static,
+    ) -> (HiddenContent, usize) {
         let (ask, mut asked) = mpsc::channel::<AccessRequest>(8);
+        let count = Arc::new(AtomicUsize::new(0));
+        let counted = count.clone();
         tokio::spawn(async move {
             while let Some(AccessRequest { question, answer, .. }) = asked.recv().await {
+                counted.fetch_add(1, Ordering::Relaxed);
                 let namespace = question.namespace.as_deref().unwrap_or_default();
-                let _ = answer.send(Ok(rights.contains(&(&*question.resource, namespace))));
+                let _ = answer.send(decide(&question.resource, namespace));
             }
         });
         let access = ConsoleAccess { reviews: AccessReviews::new(ask), actions: mpsc::channel(1).0 };
         let person = Person { user: "ada".to_owned(), uid: None, groups: Vec::new(), extra: BTreeMap::new() };
-        let card = SyncCard::of_resource(name.clone(), Arc::default(), SyncStatus::default());
-        let id = ObjectId::parse("/ConfigMap|shop/settings").unwrap();
-        let viewer = Viewer::Person(Arc::new(person));
-        let hidden = access.hidden_content(&viewer, &card, std::slice::from_ref(&id)).await;
-        hidden.reason(&id).is_some()
+        let hidden = access.hidden_content(&Viewer::Person(Arc::new(person)), card, read).await;
+        (hidden, count.load(Ordering::Relaxed))
     }
 
     #[tokio::test]
     async fn content_in_another_cluster_is_shown_to_those_who_may_get_its_kubeconfig() {
         let home = SyncName::new("ops", "shop");
         let away = home.in_target("mark");
+        let settings = id("/ConfigMap|shop/settings");
         for (name, rights, expect) in [
-            (&home, &[("ConfigMap", "shop")] as &[(&str, &str)], false),
-            (&home, &[("Secret", "ops")], true),
-            (&away, &[("ConfigMap", "shop")], true),
-            (&away, &[("Secret", "shop")], true),
-            (&away, &[("Secret", "ops")], false),
+            (&home, ("ConfigMap", "shop"), false),
+            (&home, ("Secret", "ops"), true),
+            (&away, ("ConfigMap", "shop"), true),
+            (&away, ("Secret", "shop"), true),
+            (&away, ("Secret", "ops"), false),
         ] {
-            assert_eq!(is_hidden(name, rights).await, expect, "{name:?} {rights:?}");
+            let decide = move |kind: &str, namespace: &str| Ok(rights == (kind, namespace));
+            let (found, _) = hidden(&card(name), std::slice::from_ref(&settings), decide).await;
+            assert_eq!(found.reason(&settings).is_some(), expect, "{name:?} {rights:?}");
         }
+    }
+
+    #[tokio::test]
+    async fn what_may_not_be_read_is_taken_out_of_the_card() {
+        let home = SyncName::new("ops", "shop");
+        let [map, secret, web] = ["/ConfigMap|shop/a", "/Secret|shop/b", "apps/Deployment|shop/web"].map(id);
+        let time = || Time(jiff::Timestamp::default());
+        let repair = |id: &ObjectId| Repair {
+            repaired_at: time(),
+            id: id.clone(),
+            was_deleted: false,
+            fields: vec![".data.key".to_owned()],
+            manager: None,
+            changed_at: None,
+        };
+        let activity = |reason: EventReason| {
+            let (reason, text) = (reason.to_string(), "the text".to_owned());
+            Activity { time: time(), reason, text }
+        };
+        let outcomes = [(web.clone(), Outcome::Pruned { gone: false })].into();
+        for name in [home.clone(), home.in_target("mark")] {
+            let card = Arc::new(SyncCard {
+                objects: Arc::new(ObjectList::new(None, &outcomes, &Arc::default())),
+                repairs: [repair(&map), repair(&secret), repair(&map)].into(),
+                activities: [activity(EventReason::DriftRepaired), activity(EventReason::Pruned)].into(),
+                ..card(&name)
+            });
+            let (found, asked) = hidden(&card, &[], |kind, _| Ok(kind == "ConfigMap")).await;
+            let is_away = name.target().is_some();
+            assert_eq!(asked, if is_away { 1 } else { 3 }, "each place is asked about once");
+            let is_hidden = [&map, &secret, &web].map(|id| found.reason(id).is_some());
+            assert_eq!(is_hidden, [is_away, true, true], "{name:?}");
+            let shown = found.hide_in(&card);
+            let fields: Vec<usize> = shown.repairs.iter().map(|repair| repair.fields.len()).collect();
+            assert_eq!(fields, if is_away { [0, 0, 0] } else { [1, 0, 1] }, "{name:?}");
+            let texts: Vec<&str> = shown.activities.iter().map(|activity| &*activity.text).collect();
+            assert_eq!(texts, ["a repair; its text is hidden", "the text"]);
+            assert!(card.objects.rows().all(|row| row.has_content()));
+            assert!(!shown.objects.rows().any(|row| row.has_content()));
+            // No decision is no right.
+            let (found, _) = hidden(&card, &[], |_, _| Err("too late".to_owned())).await;
+            assert_eq!([&map, &secret, &web].map(|id| found.reason(id)), [Some("too late"); 3], "{name:?}");
+        }
+        // Beyond the bound nobody is asked, and nothing is shown.
+        let many: Vec<ObjectId> = (0..=MAX_PLACES).map(|at| id(&format!("/ConfigMap|n{at}/a"))).collect();
+        let (found, asked) = hidden(&card(&home), &many, |_, _| Ok(true)).await;
+        let shown = many.iter().filter(|id| found.reason(id).is_none()).count();
+        assert_eq!((asked, shown), (MAX_PLACES, MAX_PLACES));
     }
 }

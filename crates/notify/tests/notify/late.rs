@@ -60,10 +60,58 @@ fn what_lasts_is_sent_when_the_notifiers_are_known() {
         (&old, with(&["revision", "chosen"], held), vec![]),
         (&old, without_digest, vec![]),
         (&old, state(1, "v1:a", ("False", "ApplyFailed"), WELL), vec!["Failed"]),
+        (&old, state(1, "v1:a", ("False", "Degraded"), ("False", "Degraded")), vec!["Degraded"]),
         (&repaired_before, with(&["history"], entry.clone()), vec!["DriftRepaired"]),
         // The only one that is lost: the first repairs of a revision.
         (&earlier, with(&["history"], entry), vec![]),
     ] {
         assert_eq!(told_late(announced.clone(), &late), expect, "{late}");
+    }
+}
+
+#[test]
+fn an_upgrade_goes_on_from_what_was_known() {
+    let well = |applied, digest| state(applied, digest, READY, WELL);
+    let without_digest = |rendered: &str, attempted: u64| {
+        let mut state = well(1, "");
+        state["revision"].as_object_mut().expect("a map").remove("appliedDigest");
+        state["revision"]["attempted"] = revision(attempted).into();
+        state["renderDigest"] = rendered.into();
+        state
+    };
+    let AnnouncedState { revision: known, digest, healthy, .. } = known_before(&status(well(1, "v1:a")));
+    let old = || {
+        Some(AnnouncedState {
+            revision: known.clone(),
+            digest: digest.clone(),
+            healthy,
+            ..AnnouncedState::default()
+        })
+    };
+    let both = || vec![("Applied", revision(1)), ("Healthy", String::new())];
+    for (what, announced, prev, next, expect) in [
+        ("the digest is not recorded", old(), without_digest("v1:b", 1), well(2, "v1:a"), vec![]),
+        (
+            "it was healthy",
+            old(),
+            state(1, "v1:a", READY, ("Unknown", "Progressing")),
+            well(1, "v1:a"),
+            vec![],
+        ),
+        ("a commit elsewhere before", old(), well(2, "v1:a"), well(3, "v1:b"), both()),
+        ("the digest of the render", None, without_digest("v1:a", 1), well(2, "v1:a"), vec![]),
+        ("the render of another revision", None, without_digest("v1:b", 2), well(2, "v1:b"), both()),
+    ] {
+        let own = [notifier("a", &json!({}))];
+        let mut prev = status(prev);
+        prev.announced = announced;
+        let mut next = status(next);
+        advance(&subject(), &own, &prev, &mut next, &[], &at(1));
+        let told = waiting(&next).map(|record| {
+            let details = record.details.clone().unwrap_or_default();
+            (record.transition.to_string(), details.previous_revision)
+        });
+        let expect: Vec<_> = expect.into_iter().map(|(told, from)| (told.to_owned(), from)).collect();
+        assert_eq!(told.collect::<Vec<_>>(), expect, "{what}");
     }
 }

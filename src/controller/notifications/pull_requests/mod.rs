@@ -171,3 +171,54 @@ pub(super) async fn keep_pull_requests(context: &Arc<Context>) {
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::SystemTime;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::controller::targets::tests::{Hub, SYNCS};
+    use crate::source::{Address, Credentials};
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_sync_that_is_refused_or_served_elsewhere_has_no_plans() {
+        let hub = Hub::new();
+        let name = SyncName::new("moorline", "home");
+        let center = &hub.context.reporting.notifications.pull_requests;
+        let url = "https://git.example.com/team/shop.git";
+        let address = Address::remote(url).unwrap();
+        let repositories = &hub.context.sources.repositories;
+        let repository = repositories.repository(&address, "", &Credentials::default()).unwrap();
+        let note = || {
+            let sync = Arc::new(json!({"spec": {"source": {"git": {"url": url}}}}));
+            let of = (&repository, &hub.context.cluster);
+            center.note(&name, PlanTarget::new(("prod", None), &name, sync, of).unwrap());
+            hub.look("home");
+        };
+        let is_forgotten = |_: &Hub| lock(&center.targets).is_empty();
+        hub.sync("home", &json!({}));
+        hub.until("it is served", |hub| hub.ready("home").0 == "Applied").await;
+        // The worker of a refused Sync goes on with the last valid spec.
+        let spec = json!({"spec": {"source": {"git": {"url": "nonsense"}}}});
+        hub.home.merge(&format!("{SYNCS}/home"), &spec, "test").unwrap();
+        hub.until("the spec is refused", |hub| hub.ready("home").0 == "SpecInvalid").await;
+        note();
+        hub.until("the refused one is forgotten", is_forgotten).await;
+
+        let now = jiff::Timestamp::try_from(SystemTime::now()).unwrap();
+        let spec = json!({
+            "holderIdentity": "a", "leaseDurationSeconds": 600, "renewTime": format!("{now:.6}"),
+        });
+        let lease = json!({
+            "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+            "metadata": {"name": "other", "namespace": "moorline"}, "spec": spec,
+        });
+        hub.home.apply("/apis/coordination.k8s.io/v1/namespaces/moorline/leases", &lease, "test").unwrap();
+        let held = json!({"status": {"heldBy": "moorline/other"}});
+        hub.home.merge(&format!("{SYNCS}/home/status"), &held, "test").unwrap();
+        note();
+        hub.until("the one of another daemon is forgotten", is_forgotten).await;
+    }
+}
