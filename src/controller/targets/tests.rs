@@ -173,7 +173,7 @@ impl Hub {
     pub(in crate::controller) async fn until(&self, what: &str, is_so: impl Fn(&Self) -> bool) {
         let begun = Instant::now();
         while !is_so(self) {
-            assert!(begun.elapsed() < Duration::from_secs(20), "never: {what}; {:?}", self.ready("east"));
+            assert!(begun.elapsed() < Duration::from_secs(90), "never: {what}; {:?}", self.ready("east"));
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
