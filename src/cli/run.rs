@@ -118,7 +118,7 @@ async fn run_daemon(
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<Exit> {
     arguments.url.as_deref().map_or(Ok(()), require_repository)?;
-    let (connection, own_server) = connect_or_sandbox(arguments.sandbox, streams).await?;
+    let (connection, own_server) = connect_or_sandbox(arguments.sandbox, settings.http2, streams).await?;
     let namespace: Box<str> = arguments.namespace.as_deref().map_or(connection.namespace.clone(), Box::from);
     if let Some(rule) = name_rules::namespace(&namespace) {
         bail!("--namespace: the name of a namespace {rule}");

@@ -46,13 +46,15 @@ pub(super) struct SandboxArgs {
     seed: Option<u64>,
 }
 
-/// Connects to the cluster, or starts an API server in this process that knows Syncs.
+/// Connects to the cluster, or starts an API server in this process that knows Syncs. HTTP/2 is
+/// offered to the cluster if `http2` is true.
 pub(super) async fn connect_or_sandbox(
     sandbox: bool,
+    http2: bool,
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<(Connection, Option<SandboxServer>)> {
     if !sandbox {
-        return Ok((connect(None).await?, None));
+        return Ok((connect(None, http2).await?, None));
     }
     let options = Options { seed: random_seed(), readiness: Some(Duration::ZERO), ..Options::default() };
     let server = SandboxServer::start(&options, SocketAddr::from(([127, 0, 0, 1], 0))).await?;

@@ -315,12 +315,13 @@ impl Context {
         if let Some(known) = identities.get(&user) {
             return Ok(known.clone());
         }
-        let connection = connect(Some(&user)).await.map_err(|error| ReconcileError {
-            cause: ErrorCause::ClusterUnreachable,
-            message: error.to_string(),
-            problems: Vec::new(),
-            permanent: false,
-        })?;
+        let connection =
+            connect(Some(&user), self.settings().http2).await.map_err(|error| ReconcileError {
+                cause: ErrorCause::ClusterUnreachable,
+                message: error.to_string(),
+                problems: Vec::new(),
+                permanent: false,
+            })?;
         let cluster = self.cluster.with_connection(connection);
         identities.insert(user, cluster.clone());
         Ok(cluster)

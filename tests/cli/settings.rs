@@ -108,6 +108,7 @@ fn every_value_can_be_set_in_every_place() {
         ("concurrency", json!(8), "8"),
         ("qps", json!(50), "50"),
         ("burst", json!(7), "7"),
+        ("http2", json!(true), "true"),
         ("requestTimeout", json!("9s"), "9s"),
         ("watchTimeoutMin", json!("1m"), "1m"),
         ("watchTimeoutMax", json!("90s"), "90s"),

@@ -3,6 +3,7 @@
 mod api_server_away;
 mod downgrade;
 mod edits_while_away;
+mod http2;
 mod lease;
 mod status_of_a_dead_daemon;
 mod survive_cluster;

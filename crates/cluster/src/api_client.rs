@@ -18,6 +18,7 @@ use super::lease::{Terms, WritePermit};
 use crate::api_error::{ApiError, ApiStatus, StatusCause};
 use crate::outage_log::OutageLog;
 use crate::rewind_detection::WriteHistory;
+use crate::transport::innermost_cause;
 use moorline_metrics::{Metrics, RequestClass};
 use moorline_runtime::clock;
 
@@ -246,11 +247,7 @@ struct Release {
 
 /// The innermost cause names the problem; the outer ones only say that there is one.
 fn unreachable(error: kube::Error) -> ApiError {
-    let mut cause: &dyn std::error::Error = &error;
-    while let Some(inner) = cause.source() {
-        cause = inner;
-    }
-    ApiError::Unreachable(cause.to_string().into())
+    ApiError::Unreachable(innermost_cause(&error))
 }
 
 async fn collect(body: Body) -> Result<Vec<u8>, ApiError> {

@@ -7,11 +7,13 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+use hyper_util::client::legacy::connect::HttpConnector;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use serde_json::Value;
 
 use super::lease::{Leadership, LeaseClaim, LeaseError, LeaseTimings, acquire_reporting};
+use super::transport::http2_client;
 use moorline_metrics::Metrics;
 
 /// Error while creating the client.
@@ -90,8 +92,9 @@ impl Connection {
     }
 }
 
-/// Connects to the cluster of the environment, impersonating `impersonated` if given.
-pub async fn connect(impersonated: Option<&str>) -> Result<Connection, ConnectError> {
+/// Connects to the cluster of the environment, impersonating `impersonated` if given. HTTP/2 is
+/// offered to the server if `http2` is true.
+pub async fn connect(impersonated: Option<&str>, http2: bool) -> Result<Connection, ConnectError> {
     // Fails if a provider is installed already, which is just as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let mut config = config().await?;
@@ -104,7 +107,17 @@ pub async fn connect(impersonated: Option<&str>) -> Result<Connection, ConnectEr
         let host = host.trim_start_matches('[').trim_end_matches(']');
         (host.into(), config.cluster_url.port_u16().unwrap_or(443))
     });
-    let client = Client::try_from(config).map_err(|error| ConnectError::Client(error.to_string()))?;
+    // A proxy carries HTTP/1.1.
+    let client = match http2 && config.proxy_url.is_none() {
+        true => {
+            let mut connector = HttpConnector::new();
+            connector.enforce_http(false);
+            connector.set_connect_timeout(Some(CONNECT));
+            http2_client(&config, connector)
+        }
+        false => Client::try_from(config),
+    };
+    let client = client.map_err(|error| ConnectError::Client(error.to_string()))?;
     Ok(Connection { client, namespace, is_local, place })
 }
 

@@ -67,6 +67,7 @@ mod sync_client;
 mod sync_sets;
 mod syncs;
 mod third_party;
+mod transport;
 pub mod viewer;
 mod watch;
 mod watches;

@@ -16,9 +16,9 @@ use hyper_util::client::legacy::Client as HttpClient;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::connect::dns::Name;
 use hyper_util::rt::TokioExecutor;
-use kube::Config;
 use kube::client::{Body, ClientBuilder, ConfigExt as _};
 use kube::config::AuthInfo;
+use kube::{Client, Config};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use tokio::sync::Semaphore;
@@ -30,6 +30,7 @@ use crate::connect::{CONNECT, ConnectError, Connection};
 use crate::outage_log::OutageLog;
 use crate::rate_limit::{Limits, RateLimit};
 use crate::rewind_detection::WriteHistory;
+use crate::transport::http2_client;
 use moorline_settings::Settings;
 
 /// Maximum number of concurrent lookups of one host: a lookup cannot be cancelled.
@@ -72,12 +73,13 @@ impl RemoteAccess {
 }
 
 impl Connection {
-    /// Prepares a connection to another cluster. No request is sent.
+    /// Prepares a connection to another cluster, which offers HTTP/2 if `http2` is true. No request
+    /// is sent.
     ///
     /// # Errors
     ///
     /// [`ConnectError::Kubeconfig`] if the credentials cannot be used, or the address is refused.
-    pub fn to_remote(access: &RemoteAccess, check: AddressCheck) -> Result<Self, ConnectError> {
+    pub fn to_remote(access: &RemoteAccess, check: AddressCheck, http2: bool) -> Result<Self, ConnectError> {
         // Fails if a provider is installed already, which is just as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let (host, port) = access.host_and_port();
@@ -101,12 +103,20 @@ impl Connection {
         connector.set_connect_timeout(Some(CONNECT));
         // The message of the library may name a path or a value.
         let bad = |_| ConnectError::Kubeconfig("its certificates or its key cannot be read".to_owned());
-        let connector = config.rustls_https_connector_with_connector(connector).map_err(bad)?;
-        let client: HttpClient<_, Body> = HttpClient::builder(TokioExecutor::new()).build(connector);
-        let builder = ClientBuilder::new(client, "default").with_layer(&config.base_uri_layer());
-        let client = builder.with_layer(&config.extra_headers_layer().map_err(bad)?).build();
+        let client = match http2 {
+            true => http2_client(&config, connector).map_err(bad)?,
+            false => http1_client(&config, connector).map_err(bad)?,
+        };
         Ok(Self { client, namespace: "default".into(), is_local: false, place: Some(place) })
     }
+}
+
+/// Returns a client that offers HTTP/1.1 only.
+fn http1_client(config: &Config, connector: HttpConnector<Lookup>) -> Result<Client, kube::Error> {
+    let connector = config.rustls_https_connector_with_connector(connector)?;
+    let client: HttpClient<_, Body> = HttpClient::builder(TokioExecutor::new()).build(connector);
+    let builder = ClientBuilder::new(client, "default").with_layer(&config.base_uri_layer());
+    Ok(builder.with_layer(&config.extra_headers_layer()?).build())
 }
 
 /// Returns another cluster, which has objects of Syncs of `home`: terms, proofs and journal are

@@ -58,6 +58,14 @@ impl<'a> RawValue<'a> {
             .ok_or_else(|| ValueError(format!("a whole number from {} to {}", range.start(), range.end())))
     }
 
+    pub(super) fn boolean(self) -> Checked<bool> {
+        let found = match self {
+            Self::Json(value) => value.as_bool(),
+            Self::Text(text) => text.parse().ok(),
+        };
+        found.ok_or_else(|| ValueError("true or false".to_owned()))
+    }
+
     pub(super) fn duration(self, range: RangeInclusive<Duration>) -> Checked<Duration> {
         let allowed = || {
             let [least, most] = [range.start(), range.end()].map(|end| duration::format(*end));

@@ -197,6 +197,8 @@ pub const TABLE: &[Setting] = &[
         concurrency = given => given.number(1..=256)? as usize, number => json!(number)),
     number!("qps" "Writes to the API server per second; 0: unlimited." qps 0..=10_000),
     number!("burst" "Writes that may be sent at once before qps applies." burst 1..=10_000),
+    row!("http2" "Offers HTTP/2 to API servers, of the home cluster and of others, so that watches share connections; false: only HTTP/1.1."
+        http2 = given => given.boolean()?, offered => json!(offered)),
     time!("requestTimeout" "Timeout of a request to the API server; it is shorter if the Lease expires earlier." request_timeout SECOND, 5 * MINUTE),
     time!("watchTimeoutMin" "Minimum time before a watch is renewed by a new request." watch_timeout_min 10 * SECOND, 290 * SECOND),
     // The client library rejects 295 s and more.

@@ -71,7 +71,7 @@ pub(super) fn with_or_without_cluster(
         .enable_all()
         .build()
         .context("cannot start the runtime")?;
-    runtime.block_on(async { work(connect(None).await).await })
+    runtime.block_on(async { work(connect(None, false).await).await })
 }
 
 /// A cluster that is only read, with the rights of the user.

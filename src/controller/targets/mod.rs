@@ -308,7 +308,8 @@ async fn connect_anew(
         None => {
             let rules = OutboundClient::new(&context.sources.repositories);
             let check = Arc::new(move |host: &str, port: u16| rules.addresses(host, port));
-            Connection::to_remote(&access, check).map_err(|error| invalid(error.to_string()))?
+            Connection::to_remote(&access, check, context.settings().http2)
+                .map_err(|error| invalid(error.to_string()))?
         }
     };
     let place = format!("{}/{}", sync.namespace, secret.name);

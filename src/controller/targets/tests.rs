@@ -360,7 +360,7 @@ async fn a_connection_goes_to_checked_addresses_and_proven_servers_only() {
             client: None,
         };
         let check = Arc::new(move |host: &str, port: u16| rules.addresses(host, port));
-        let connection = Connection::to_remote(&access, check).map_err(|error| error.to_string())?;
+        let connection = Connection::to_remote(&access, check, true).map_err(|error| error.to_string())?;
         let settings = Settings::default();
         let cluster = Cluster::new(connection, Metrics::new().unwrap(), WritePermit::unlimited(), &settings);
         cluster.discovery().ensure().await.map_err(|failure| failure.to_string())

@@ -52,6 +52,7 @@ fn the_daemon_begins_anew_with_what_it_reads_at_the_start_only() {
     for row in TABLE {
         let other = match (row.name, row.value(&Settings::default())) {
             (_, Value::Number(number)) => json!(number.as_u64().expect("a number") + 1),
+            (_, Value::Bool(flag)) => json!(!flag),
             ("remoteBases" | "vaultAddresses", _) => json!(["https://other"]),
             ("cloudEndpoints", _) => json!(["aws-sts=https://other"]),
             ("journal", _) => json!(["stdout"]),
