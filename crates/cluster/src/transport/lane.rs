@@ -82,12 +82,6 @@ impl Lane {
         true
     }
 
-    /// Returns the number of its connections.
-    #[cfg(test)]
-    pub(super) fn connections(&self) -> usize {
-        self.lock().connections.len()
-    }
-
     fn lock(&self) -> MutexGuard<'_, LaneState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -203,10 +203,12 @@ async fn text(response: Response<Body>) -> String {
     String::from_utf8(response.into_body().collect_bytes().await.unwrap().to_vec()).unwrap()
 }
 
+/// Conduct; connections and requests at the server; the answer, or the error.
+type ConductRow = (Conduct, (usize, usize), Result<&'static str, &'static str>);
+
 #[tokio::test]
 async fn only_a_request_that_was_not_processed_is_repeated() {
-    // Conduct; connections and requests at the server; the answer, or the error.
-    let cases: [(Conduct, (usize, usize), Result<&str, &str>); 7] = [
+    let cases: [ConductRow; 7] = [
         (Conduct::Answers, (1, 1), Ok("{}")),
         (Conduct::RefusesOnce, (2, 2), Ok("{}")),
         (Conduct::Refuses, (ATTEMPTS, ATTEMPTS), Err("refused stream")),
