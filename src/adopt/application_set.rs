@@ -63,7 +63,7 @@ pub fn adopt_set(set: &Value, wanted: &RequestedSync) -> Adoption {
     let found = convert_generators(spec, &mut draft);
     if found.has_clusters {
         let why = format!(
-            "clusters are the Secrets with these labels in the namespace {} of the SyncSet, by the names of the Secrets, which may be others than Argo CD shows: copy them there, or choose their namespace with --sync-namespace",
+            "clusters are the Secrets with these labels in the namespace {} of the SyncSet, by the names of the Secrets, which may be others than Argo CD shows: copy them there, or choose their namespace with --sync-namespace; Applications of other clusters are stopped by hand",
             wanted.sync.namespace
         );
         draft.mark_lost("spec.generators.clusters", why);

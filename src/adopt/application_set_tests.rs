@@ -40,8 +40,8 @@ fn each_field_of_an_application_set_has_its_effect() {
     let merge = json!({"merge": {"mergeKeys": ["env"], "generators": [element()[0], element()[0]]}});
     let inner = || json!([{"list": {"elements": [{"env": "b"}]}}, {"list": {"elements": [{"env": "c"}]}}]);
     let tables: Vec<(&str, Value, Vec<Row>)> = vec![
-        ("spec", element(),  of_spec(&list(git.clone()))),
-        ("spec.generators[0]", element(),  of_generator()),
+        ("spec", element(), of_spec(&list(git.clone()))),
+        ("spec.generators[0]", element(), of_generator()),
         (
             "spec.generators[0].list",
             element(),
@@ -52,7 +52,7 @@ fn each_field_of_an_application_set_has_its_effect() {
                 ("template", json!({"spec": {"project": "a"}}), Refused),
             ],
         ),
-        ("spec.generators[0].git", json!([git]),  of_git()),
+        ("spec.generators[0].git", json!([git]), of_git()),
         (
             "spec.generators[0].clusters",
             json!([clusters]),
@@ -84,32 +84,9 @@ fn each_field_of_an_application_set_has_its_effect() {
                 ("template", json!({"spec": {"project": "a"}}), Refused),
             ],
         ),
-        ("spec.template", element(),  vec![("metadata", json!({"name": "a"}), Mapped)]),
-        (
-            "spec.template.metadata",
-            element(),
-            vec![
-                ("name", json!("other"), Mapped),
-                ("name", json!("{{env | upper}}"), Refused),
-                ("namespace", json!("team"), Lost),
-                ("labels", json!({"a": "{{env}}"}), Mapped),
-                ("labels", json!({"{{env}}": "a"}), Refused),
-                ("annotations", json!({"a": "b"}), Mapped),
-                ("finalizers", json!(["resources-finalizer.argocd.argoproj.io"]), Lost),
-            ],
-        ),
-        (
-            "spec.template.spec",
-            element(),
-            vec![
-                ("destination", json!({"server": "https://far.example"}), Refused),
-                ("destination.namespace", json!("{{env}}"), Mapped),
-                ("source.repoURL", json!("https://example.com/{{env}}.git"), Refused),
-                ("source.helm.values", json!("a: '{{env}}'"), Refused),
-                ("syncPolicy", json!({"automated": {"prune": true}}), Mapped),
-                ("project", json!("{{env}}"), Lost),
-            ],
-        ),
+        ("spec.template", element(), vec![("metadata", json!({"name": "a"}), Mapped)]),
+        ("spec.template.metadata", element(), of_metadata()),
+        ("spec.template.spec", element(), of_template()),
     ];
     for (place, generators, rows) in tables {
         check(place, &rows, |change| {
@@ -154,6 +131,29 @@ fn of_spec(two: &Value) -> Vec<Row> {
         ("applyNestedSelectors", json!(true), Nothing),
         ("ignoreApplicationDifferences", json!([{"jsonPointers": ["/spec"]}]), Lost),
         ("templatePatch", json!("spec: {}"), Refused),
+    ]
+}
+
+fn of_metadata() -> Vec<Row> {
+    vec![
+        ("name", json!("other"), Mapped),
+        ("name", json!("{{env | upper}}"), Refused),
+        ("namespace", json!("team"), Lost),
+        ("labels", json!({"a": "{{env}}"}), Mapped),
+        ("labels", json!({"{{env}}": "a"}), Refused),
+        ("annotations", json!({"a": "b"}), Mapped),
+        ("finalizers", json!(["resources-finalizer.argocd.argoproj.io"]), Lost),
+    ]
+}
+
+fn of_template() -> Vec<Row> {
+    vec![
+        ("destination", json!({"server": "https://far.example"}), Refused),
+        ("destination.namespace", json!("{{env}}"), Mapped),
+        ("source.repoURL", json!("https://example.com/{{env}}.git"), Refused),
+        ("source.helm.values", json!("a: '{{env}}'"), Refused),
+        ("syncPolicy", json!({"automated": {"prune": true}}), Mapped),
+        ("project", json!("{{env}}"), Lost),
     ]
 }
 

@@ -321,14 +321,9 @@ fn merge_keys(
             draft.refuse(format!("{place}.mergeKeys"), why);
             (key.to_owned(), "cluster.name".to_owned())
         }
-        key if has_clusters && CLUSTER_NAMES.contains(&key) => {
-            (key.to_owned(), "cluster.name".to_owned())
-        }
+        key if has_clusters && CLUSTER_NAMES.contains(&key) => (key.to_owned(), "cluster.name".to_owned()),
         key if key.starts_with("path") && inner.iter().any(|inner| inner["git"].is_object()) => {
-            draft.refuse(
-                format!("{place}.mergeKeys"),
-                "merge by a key of the files or lists, not by a path",
-            );
+            draft.refuse(format!("{place}.mergeKeys"), "merge by a key of the files or lists, not by a path");
             (key.to_owned(), key.to_owned())
         }
         key => (key.to_owned(), key.to_owned()),

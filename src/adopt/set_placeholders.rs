@@ -12,7 +12,7 @@ const RESERVED: [&str; 14] = [
     "true", "void",
 ];
 
-/// What a name stands for.
+/// Meaning of a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Meaning {
     /// An expression.

@@ -77,7 +77,7 @@ impl<'a> TemplateMarks<'a> {
         self.remark(field);
         let mark = format!("{}{}{}", MARK.0, self.texts.len(), MARK.1);
         self.texts.push(MarkedText { field: field.to_owned(), written: text.to_owned(), pieces });
-        // What is at both ends says what a path is relative to.
+        // The start and the end of a path say what it is relative to.
         let start = STARTS.into_iter().find(|start| text.starts_with(start)).unwrap_or_default();
         let end = if text.ends_with('/') { "/" } else { "" };
         format!("{start}{mark}{end}")

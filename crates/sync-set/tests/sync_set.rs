@@ -150,9 +150,10 @@ fn generators_give_sets_of_parameters() {
     }
 }
 
-#[test]
-fn the_cluster_of_a_sync_comes_from_a_clusters_generator_alone() {
-    const FIELD: &str = "/spec/cluster/secretRef/name";
+/// Generators, a name, the value of the field, files, and each Sync with its cluster or a part of the error.
+type ClusterCase = (Value, &'static str, &'static str, Vec<FileTree>, Result<&'static str, &'static str>);
+
+fn cluster_cases() -> Vec<ClusterCase> {
     let selector = json!({"matchLabels": {"env": "prod"}});
     let clusters = json!({"clusters": {"selector": selector}});
     let keyed = json!({"clusters": {"selector": selector, "key": "value"}});
@@ -162,8 +163,7 @@ fn the_cluster_of_a_sync_comes_from_a_clusters_generator_alone() {
     let merge =
         |one: &Value, other: &Value, key: &str| json!({"merge": {"keys": [key], "generators": [one, other]}});
     let by_cluster = "params.cluster.name";
-    // Generators, the name, the value of the field, and each Sync with its cluster, or a part of the error.
-    let cases: Vec<(Value, &str, &str, Vec<FileTree>, Result<&str, &str>)> = vec![
+    vec![
         (json!([clusters]), by_cluster, by_cluster, vec![], Ok("apps-east east, apps-west west")),
         (json!([keyed]), by_cluster, by_cluster, vec![], Ok("apps-east east/value, apps-west west/value")),
         (
@@ -187,7 +187,7 @@ fn the_cluster_of_a_sync_comes_from_a_clusters_generator_alone() {
             vec![],
             Ok("apps-east east"),
         ),
-        // Whoever writes a file or a list names no Secret.
+        // A file or a list names no Secret.
         (json!([named("evil")]), by_cluster, by_cluster, vec![], Err("no clusters generator gives")),
         (json!([git]), by_cluster, by_cluster, forged(), Err("no clusters generator gives")),
         (
@@ -225,8 +225,13 @@ fn the_cluster_of_a_sync_comes_from_a_clusters_generator_alone() {
         (json!([clusters]), by_cluster, "params.cluster.labels.env", vec![], Err("may be set to params")),
         (json!([clusters]), by_cluster, "'east'", vec![], Err("may be set to params")),
         (json!([clusters]), "'one'", by_cluster, vec![], Err("two sets of parameters give the name")),
-    ];
-    for (generators, name, value, trees, expect) in cases {
+    ]
+}
+
+#[test]
+fn the_cluster_of_a_sync_comes_from_a_clusters_generator_alone() {
+    const FIELD: &str = "/spec/cluster/secretRef/name";
+    for (generators, name, value, trees, expect) in cluster_cases() {
         let raw = resource(&generators, json!({"name": name, "set": [{"field": FIELD, "value": value}]}));
         let found = children(&raw, &trees).map(|children| {
             let texts = children.iter().map(|child| {
