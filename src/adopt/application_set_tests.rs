@@ -80,6 +80,7 @@ fn each_field_of_an_application_set_has_its_effect() {
             json!([merge]),
             vec![
                 ("generators", inner(), Mapped),
+                ("generators", json!([{"clusters": {"values": {"a": "b"}}}, inner()[0]]), Refused),
                 ("mergeKeys", json!(["other"]), Mapped),
                 ("template", json!({"spec": {"project": "a"}}), Refused),
             ],
@@ -220,7 +221,7 @@ fn placeholders_become_typed_expressions_or_are_refused() {
         (false, clusters(), "{{metadata.labels.a/b}}", Ok("'./' + params.cluster.labels['a/b']")),
         (
             true,
-            clusters(),
+            json!([{"clusters": {}}]),
             "{{index .metadata.annotations \"a.b/c\"}}",
             Ok("'./' + params.cluster.annotations['a.b/c']"),
         ),
