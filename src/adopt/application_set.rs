@@ -1,9 +1,10 @@
 //! Converts an Argo CD ApplicationSet to a SyncSet.
 //!
-//! In: the ApplicationSet. Out: the SyncSet, field by field. The template is converted as an Application, with a mark in the place of each
-//! placeholder; a field in which a mark is found then becomes an expression. What an expression
-//! must not set, such as an address, is refused by the name of its field. The SyncSet is compiled
-//! as the daemon does, so that none is shown that the daemon refuses.
+//! In: the ApplicationSet. Out: the SyncSet, field by field. The template is converted as an
+//! Application, with a mark in the place of each placeholder; a field in which a mark is found then
+//! becomes an expression. What an expression must not set, such as an address, is refused by the
+//! name of its field. The SyncSet is compiled as the daemon does, so that none is shown that the
+//! daemon refuses.
 
 use serde_json::{Map, Value, json};
 

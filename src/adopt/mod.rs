@@ -2,9 +2,9 @@
 //!
 //! In: a live `Application`, `Kustomization` or `HelmRelease`, and the resources that belong to it.
 //! Out: [`Adoption`]: the Sync, the fields that are not carried over, and the reasons why it would
-//! differ. `application_set.rs` converts an ApplicationSet to a SyncSet. `tool_inventory.rs` lists the objects that the old tool owns, `adoption_record.rs` stops
-//! and restores the old tool, `adopted_from.rs` decides the fields that it has left behind on
-//! objects.
+//! differ. `application_set.rs` converts an ApplicationSet to a SyncSet. `tool_inventory.rs` lists
+//! the objects that the old tool owns, `adoption_record.rs` stops and restores the old tool,
+//! `adopted_from.rs` decides the fields that it has left behind on objects.
 
 mod adopted_from;
 mod adoption_record;

@@ -16,6 +16,8 @@
 mod child_name;
 mod children;
 mod cluster_parameters;
+#[cfg(test)]
+mod cluster_tests;
 mod combine;
 mod existing;
 mod generate;

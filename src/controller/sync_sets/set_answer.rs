@@ -1,7 +1,8 @@
 //! The last complete answer of the generators of a set.
 //!
-//! In: the set, its repositories, and the Secrets of its clusters. Out: [`SetAnswer`]s. An answer of
-//! a failed poll, read or list does not exist: the previous one of the same spec stays.
+//! In: the set, its repositories, and the Secrets of its clusters.
+//! Out: [`SetAnswer`]s. An answer of a failed poll, read or list does not exist: the previous one
+//! of the same spec stays.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
