@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::tests::{Hub, SECRETS, SYNCS, kubeconfig};
 use crate::api;
+use crate::controller::sync_sets;
 use crate::sync_set::MAX_SETS;
 
 const SETS: &str = "/apis/moorline.dev/v1alpha1/namespaces/moorline/syncsets";
@@ -47,6 +48,7 @@ impl Hub {
 async fn labelled_secrets_become_syncs_and_none_is_removed_without_a_complete_list() {
     let hub = Hub::new();
     hub.home.define(&api::sync_set_definition().unwrap()).unwrap();
+    tokio::spawn(sync_sets::run_beside(hub.context.clone(), std::future::pending::<()>()));
     hub.cluster("east", "one", "prod");
     hub.cluster("west", "other", "prod");
     hub.cluster("test", "three", "dev");
