@@ -2,12 +2,13 @@
 //!
 //! In: a live `Application`, `Kustomization` or `HelmRelease`, and the resources that belong to it.
 //! Out: [`Adoption`]: the Sync, the fields that are not carried over, and the reasons why it would
-//! differ. `tool_inventory.rs` lists the objects that the old tool owns, `adoption_record.rs` stops
-//! and restores the old tool, `adopted_from.rs` decides the fields that it has left behind on
-//! objects.
+//! differ. `application_set.rs` converts an ApplicationSet to a SyncSet. `tool_inventory.rs` lists
+//! the objects that the old tool owns, `adoption_record.rs` stops and restores the old tool,
+//! `adopted_from.rs` decides the fields that it has left behind on objects.
 
 mod adopted_from;
 mod adoption_record;
+mod application_set;
 mod argocd;
 mod argocd_sources;
 mod chart_sources;
@@ -27,10 +28,13 @@ mod ignore_fields;
 mod includes;
 mod kustomize_options;
 mod leftovers;
+mod set_generators;
+mod set_placeholders;
 mod source_refs;
 mod substitution;
 mod sync_builder;
 mod sync_policy;
+mod template_marks;
 mod tool_inventory;
 
 use std::collections::BTreeMap;
@@ -43,6 +47,7 @@ pub use adopted_from::AdoptedFrom;
 pub use adoption_record::{
     AdoptionRecord, AdoptionRecordError, busy_reason, is_being_deleted, is_stopped, stop_patch,
 };
+pub use application_set::adopt_set;
 pub use argocd::parent_application;
 pub use external_artifact::{generator_name, generator_source};
 pub use flux_switches::missing_switch;
@@ -188,10 +193,10 @@ pub struct FieldRemark {
     pub why: Box<str>,
 }
 
-/// A Sync that replaces the old resource.
+/// A Sync that replaces the old resource, or a SyncSet that replaces an ApplicationSet.
 #[derive(Debug, Clone)]
 pub struct Adoption {
-    /// The Sync as a manifest.
+    /// The Sync or the SyncSet as a manifest.
     pub sync: Value,
     /// Fields that are not carried over.
     pub lost: Vec<FieldRemark>,
@@ -221,6 +226,8 @@ pub fn adopt(old: &OldResource<'_>, wanted: &RequestedSync) -> Adoption {
     Adoption { sync, lost: draft.lost, refused: draft.refused }
 }
 
+#[cfg(test)]
+mod application_set_tests;
 #[cfg(test)]
 mod argocd_field_tests;
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! Permissions for SyncSets, whose Syncs are written by ServiceAccounts of their own.
 //!
 //! In: the spec of a SyncSet. Out: roles and bindings: its ServiceAccount writes the Syncs, and the
-//! daemon may impersonate it and read the Secrets of the generators.
+//! daemon may impersonate it and read the Secrets of the generators. A generator of clusters lists
+//! Secrets, which no name limits.
 
 use std::collections::BTreeSet;
 
@@ -12,12 +13,15 @@ use super::rbac::Document;
 use crate::api::{SyncName, SyncSetSpec};
 use crate::desired::DesiredSet;
 use crate::rbac::{Permissions, RoleSubject, daemon_manifests, manifests};
-use crate::sync_set::git_generators;
+use crate::sync_set::{cluster_generators, git_generators};
 
 /// Verbs on Syncs that every SyncSet needs.
 const WRITES: [&str; 4] = ["get", "create", "patch", "delete"];
 /// Verbs on Syncs for fields that change, where the chart's policy asks for them.
 const VERBS: [(&str, &str); 2] = [("/spec/suspend", "suspend"), ("/spec/approval/revisions", "approve")];
+
+/// The field with the Secret of a cluster.
+const CLUSTER: &str = "/spec/cluster/secretRef/name";
 
 /// Returns the permissions of the SyncSets among these objects.
 pub(super) fn rights_of_sets(desired: &DesiredSet, daemon: &SyncName) -> anyhow::Result<Vec<Document>> {
@@ -51,6 +55,13 @@ pub(super) fn rights_of_set(
     for secret in secrets.iter().filter(|_| account.is_some()) {
         rights = rights.with_get(&name.namespace, "secrets", secret);
     }
+    // The daemon may list the Secrets of its own namespace already.
+    if !cluster_generators(&spec).is_empty() && account.is_some() {
+        // Its Syncs need `get` for the Secret of their cluster, and only the list knows the names.
+        let is_of_syncs = account == spec.template.spec.service_account_name.as_deref();
+        let verbs: &[&str] = if is_of_syncs && is_set(CLUSTER) { &["list", "get"] } else { &["list"] };
+        rights = rights.with_all(&name.namespace, "secrets", verbs);
+    }
     let of_daemon = RoleSubject {
         name: daemon.name.clone(),
         namespace: daemon.namespace.clone(),
@@ -64,4 +75,35 @@ pub(super) fn rights_of_set(
     };
     let of_daemon = daemon_manifests(account, &secrets, &BTreeSet::new(), &name.namespace, &of_daemon);
     Ok(manifests(&rights, &subject).into_iter().chain(of_daemon).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_generator_of_clusters_lists_secrets_as_the_account_of_its_set() {
+        let daemon = SyncName::new("moorline", "moorline");
+        let clusters = json!({"clusters": {"selector": {"matchLabels": {"env": "prod"}}}});
+        let list = json!({"list": {"elements": [{"name": "a"}]}});
+        let takes = json!([{"field": CLUSTER, "value": "params.cluster.name"}]);
+        for (account, of_syncs, generator, set, expect) in [
+            (Some("deployer"), "deployer", &clusters, &takes, Some(json!(["get", "list"]))),
+            (Some("deployer"), "other", &clusters, &takes, Some(json!(["list"]))),
+            (Some("deployer"), "deployer", &clusters, &json!([]), Some(json!(["list"]))),
+            (Some("deployer"), "deployer", &list, &json!([]), None),
+            (None, "deployer", &clusters, &takes, None),
+        ] {
+            let spec = json!({
+                "generators": [generator], "name": "params.cluster.name", "set": set, "serviceAccountName": account,
+                "template": {"spec": {"source": {"git": {"url": "https://h/a"}}, "serviceAccountName": of_syncs}},
+            });
+            let found = rights_of_set(&SyncName::new("team", "apps"), Some(&spec), &daemon).unwrap();
+            let rules = found.iter().flat_map(|(_, document)| document["rules"].as_array()).flatten();
+            let secrets = rules.filter(|rule| rule["resources"] == json!(["secrets"]));
+            let verbs: Vec<Value> = secrets.map(|rule| rule["verbs"].clone()).collect();
+            assert_eq!(verbs, expect.into_iter().collect::<Vec<_>>(), "{account:?} {of_syncs} {generator}");
+        }
+    }
 }

@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::inspect::credentials;
 use super::reconcile::prepare::source_error;
 use super::spec;
+use super::sync_sets::set_clusters::list_clusters;
 use super::sync_sets::set_sources::{read_selected, validated};
 use crate::api::{APPROVE_ANNOTATION, SyncName, SyncSet};
 use crate::clock;
@@ -18,8 +19,8 @@ use crate::cluster::Cluster;
 use crate::report::{ErrorCause, ReconcileError};
 use crate::source::{Credentials, Repositories};
 use crate::sync_set::{
-    CompiledSet, ExistingSync, RemovalPolicy, SetChildren, SetOwner, SetPlan, generate, git_generators,
-    plan_children,
+    CompiledSet, ExistingSync, RemovalPolicy, SetChildren, SetOwner, SetPlan, cluster_generators, generate,
+    git_generators, plan_children,
 };
 
 /// Longest time of the polls and reads.
@@ -53,7 +54,11 @@ pub async fn plan_sync_set(
         let revision = repository.resolve(&valid_spec.reference, by).await.map_err(source_error)?;
         files.push(read_selected(&repository, generator, &revision, by).await?);
     }
-    let parameters = generate(&set.spec, &files).map_err(refused)?;
+    let mut secrets = Vec::new();
+    for generator in cluster_generators(&set.spec) {
+        secrets.push(list_clusters(cluster, name, generator).await?);
+    }
+    let parameters = generate(&set.spec, &files, &secrets).map_err(refused)?;
     let owner = SetOwner::of(raw);
     let children = SetChildren::build(&compiled, &owner, &parameters, |child, manifest| {
         let sync = spec::read(manifest.clone()).map_err(|refusal| refusal.to_string())?;

@@ -141,6 +141,9 @@ const OTHERS_OF_SYNC_SET: &[&str] = &[
 
 /// Fields of each generator of a SyncSet that name nothing outside of it.
 const OTHERS_OF_GENERATOR: &[&str] = &[
+    "clusters.key",
+    "clusters.selector.matchExpressions[].operator",
+    "clusters.selector.matchExpressions[].values[]",
     "git.files.exclude[]",
     "git.files.include[]",
     "git.folders.exclude[]",
@@ -212,6 +215,8 @@ fn the_admission_policy_of_the_chart_reads_the_fields_that_it_judges() {
         let place = row.field.trim_start_matches("generators[].").replace("[]", "[0]");
         assert!(policy.contains(&format!("one.{place}")), "admission.yaml does not read {}", row.field);
     }
+    // A generator may find any cluster, so a rule with clusters lets no SyncSet take them.
+    assert!(policy.contains("!variables.setsCluster && variables.cluster in rule.clusters"));
     for row in judged {
         // Of a list, the policy reads the list, and the field of each entry.
         let (list, inner) = row.field.split_once("[].").unwrap_or((row.field.trim_end_matches("[]"), ""));

@@ -82,6 +82,11 @@ const LEFT_OUT: [(&str, &str, &str); 42] = [
         "tests/cluster_prune/adopt.rs takes over and gives back an Application that a scripted Argo CD holds",
     ),
     (
+        "docs/adopt.md",
+        "moorline adopt applicationset/apps -n argocd",
+        "no ApplicationSet is served here; src/adopt/application_set_tests.rs converts them",
+    ),
+    (
         "docs/kustomize.md",
         "moorline render apps/shop --kustomize sync.yaml   # with the options of this Sync; or of a file with the content of spec.render.kustomize",
         "the folder is the reader's own; tests/kustomize_cli.rs does the same with folders of its own",

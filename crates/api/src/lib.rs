@@ -20,6 +20,8 @@ mod artifact_verification;
 #[cfg(feature = "crd")]
 mod change_window;
 #[cfg(feature = "crd")]
+mod cluster_generator;
+#[cfg(feature = "crd")]
 mod cluster_target;
 #[cfg(feature = "crd")]
 mod condition;
@@ -92,6 +94,8 @@ pub use change_window::{
     ChangeWindow, ChangeWindowSpec, ChangeWindowStatus, HeldByWindow, LabelOperator, OverriddenRevision,
     WindowEffect, WindowRequirement, WindowSelector,
 };
+#[cfg(feature = "crd")]
+pub use cluster_generator::{ClusterGenerator, ClusterSelector, LabelCondition};
 #[cfg(feature = "crd")]
 pub use cluster_target::{ClusterSecretRef, ClusterTarget};
 #[cfg(feature = "crd")]

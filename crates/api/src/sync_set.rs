@@ -3,7 +3,8 @@
 //! In: YAML.
 //! Out: [`SyncSetSpec`], which `moorline-sync-set` turns into Syncs, and [`SyncSetStatus`]. The API
 //! server evaluates the rules here. Hosts, Secrets and ServiceAccounts are literals: only admission
-//! policies and people decide on them, never a generated value.
+//! policies and people decide on them, never a generated value. A cluster may be one that a
+//! generator of clusters found.
 
 #![expect(
     unreachable_pub,
@@ -18,7 +19,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{DeletionPolicy, DurationText, GitRef, PruneBudget, SecretRef, SyncSpec};
+use super::{ClusterGenerator, DeletionPolicy, DurationText, GitRef, PruneBudget, SecretRef, SyncSpec};
 
 /// Many Syncs from one template.
 #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Debug, Clone, PartialEq)]
@@ -96,7 +97,7 @@ pub struct SyncSetSpec {
         .message("write the name of a ServiceAccount in the SyncSet's own namespace, such as deployer"))]
     pub service_account_name: Option<String>,
 
-    /// Interval of polls of the repositories; 1m if absent.
+    /// Interval of polls of the repositories, and of lists of the clusters' Secrets; 1m if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<DurationText>,
 
@@ -110,15 +111,15 @@ pub struct SyncSetSpec {
     #[schemars(schema_with = "deletion_policy")]
     pub on_delete: Option<DeletionPolicy>,
 
-    /// While this is true, no repository is polled and no Sync is written.
+    /// While this is true, nothing is polled and no Sync is written.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub suspend: bool,
 }
 
 /// A source of parameters.
 #[derive(Serialize, Deserialize, KubeSchema, Debug, Clone, Default, PartialEq)]
-#[x_kube(validation = Rule::new("[has(self.list), has(self.git), has(self.matrix), has(self.merge)].exists_one(one, one)")
-    .message("write exactly one of list, git, matrix and merge in each generator"))]
+#[x_kube(validation = Rule::new("[has(self.list), has(self.git), has(self.clusters), has(self.matrix), has(self.merge)].exists_one(one, one)")
+    .message("write exactly one of list, git, clusters, matrix and merge in each generator"))]
 pub struct Generator {
     /// Parameters that are written here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -127,6 +128,11 @@ pub struct Generator {
     /// Folders or files of a repository.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub git: Option<GitGenerator>,
+
+    /// Secrets with the kubeconfigs of clusters: a set of parameters for each, with `cluster.name`, `cluster.labels` and
+    /// `cluster.annotations`. Its content is not read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clusters: Option<ClusterGenerator>,
 
     /// Every combination of the parameters of two generators.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -140,8 +146,8 @@ pub struct Generator {
 
 /// A generator inside another generator.
 #[derive(Serialize, Deserialize, KubeSchema, Debug, Clone, Default, PartialEq)]
-#[x_kube(validation = Rule::new("has(self.list) != has(self.git)")
-    .message("write exactly one of list and git in each inner generator"))]
+#[x_kube(validation = Rule::new("[has(self.list), has(self.git), has(self.clusters)].exists_one(one, one)")
+    .message("write exactly one of list, git and clusters in each inner generator"))]
 pub struct NestedGenerator {
     /// Parameters that are written here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -150,6 +156,11 @@ pub struct NestedGenerator {
     /// Folders or files of a repository.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub git: Option<GitGenerator>,
+
+    /// Secrets with the kubeconfigs of clusters: a set of parameters for each, with `cluster.name`, `cluster.labels` and
+    /// `cluster.annotations`. Its content is not read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clusters: Option<ClusterGenerator>,
 }
 
 /// Parameters that are written in the SyncSet.
@@ -264,8 +275,12 @@ pub struct TemplateMetadata {
 
 /// A field with a value of its own in each Sync.
 #[derive(Serialize, Deserialize, KubeSchema, Debug, Clone, PartialEq)]
+#[x_kube(validation = Rule::new("self.field != '/spec/cluster/secretRef/name' || self.value == 'params.cluster.name'")
+    .message("write params.cluster.name: the cluster of a Sync is a literal of the template, or the Secret that a clusters generator found")
+    .field_path(".value"))]
 pub struct FieldValue {
-    /// The field as a JSON pointer, such as /spec/path or /spec/targetNamespace. URLs, Secrets and ServiceAccounts cannot be set.
+    /// The field as a JSON pointer, such as /spec/path or /spec/targetNamespace. URLs, Secrets and ServiceAccounts cannot be set, but
+    /// /spec/cluster/secretRef/name to params.cluster.name, the Secret that a clusters generator found.
     #[schemars(length(min = 2, max = 512))]
     #[x_kube(validation = Rule::new("self.matches('^/(spec|metadata/labels|metadata/annotations)(/([^/~]|~[01])+)+$')")
         .message("write a JSON pointer such as /spec/targetNamespace, /spec/path or /metadata/labels/team"))]

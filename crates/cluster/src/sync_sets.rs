@@ -1,9 +1,10 @@
-//! Watches the SyncSets of the cluster, writes their statuses, and writes the Syncs of a set.
+//! Watches the SyncSets of the cluster, writes their statuses, and writes the Syncs of a set; lists
+//! the Secrets of clusters.
 //!
 //! In: the watch on SyncSets of an instance, and decisions about their Syncs.
 //! Out: [`KindWatchEvent`]s, and the answers of the API server.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::apply::APPLY;
 use super::change_log::{Target, WriteKind};
@@ -13,6 +14,7 @@ use super::watch::kind_watch::{KindWatchEvent, watch_kind};
 use super::{Cluster, kinds, query};
 use crate::api_client::{ApiRequest, METADATA};
 use crate::api_error::ApiError;
+use crate::pagination::Pages;
 use moorline_api::SyncName;
 use moorline_core::object::ObjectId;
 use moorline_metrics::RequestClass;
@@ -74,6 +76,35 @@ impl<'a> SyncSetRequests<'a> {
         finalizers: &[String],
     ) -> Result<(), ApiError> {
         patch_finalizers(&self.0.0, &set_path(name), version, finalizers).await
+    }
+
+    /// Lists the metadata of the Secrets of a namespace that a label selector selects. After more
+    /// than `limit` Secrets the list ends: it is too long anyway.
+    ///
+    /// # Guarantees
+    ///
+    /// Returns every page, or an error. The API server leaves out the content of the Secrets.
+    ///
+    /// # Errors
+    ///
+    /// Any [`ApiError`].
+    pub async fn list_secrets(
+        &self,
+        namespace: &str,
+        selector: &str,
+        limit: usize,
+    ) -> Result<Vec<Map<String, Value>>, ApiError> {
+        let path = format!("/api/v1/namespaces/{namespace}/secrets");
+        let selector = format!("labelSelector={}", query(selector));
+        let mut pages = Pages::new(&self.0.0.wire, RequestClass::Verify, &path, &selector);
+        let mut found = Vec::new();
+        while let Some(page) = pages.next().await? {
+            found.extend(page.items);
+            if found.len() > limit {
+                break;
+            }
+        }
+        Ok(found)
     }
 
     /// Creates a Sync of a set, or applies it if `uid` names the existing one. Returns the Sync as

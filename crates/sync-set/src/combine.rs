@@ -1,13 +1,13 @@
 //! Combinations of sets of parameters: all pairs, and changes by keys.
 //!
-//! In: the answers of generators. Out: sets in which no parameter has two values. The order of the
-//! sets of one answer changes nothing.
+//! In: the answers of generators. Out: sets in which no parameter has two values, and no Sync two
+//! clusters. The order of the sets of one answer changes nothing.
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use crate::generate::Parameters;
+use crate::parameters::Parameters;
 
 /// Returns every combination of two answers.
 pub(crate) fn combine(first: &[Parameters], second: &[Parameters]) -> Result<Vec<Parameters>, String> {
@@ -15,13 +15,18 @@ pub(crate) fn combine(first: &[Parameters], second: &[Parameters]) -> Result<Vec
     for one in first {
         for other in second {
             let mut both = one.clone();
-            for (name, value) in other {
-                if both.insert(name.clone(), value.clone()).is_some_and(|known| known != *value) {
+            for (name, value) in &other.values {
+                if both.values.insert(name.clone(), value.clone()).is_some_and(|known| known != *value) {
                     return Err(format!(
                         "both generators of matrix give the parameter {name}: rename one of them"
                     ));
                 }
             }
+            let is_other = |found| both.cluster.as_ref().is_some_and(|known| known != found);
+            if other.cluster.as_ref().is_some_and(is_other) {
+                return Err("both generators of matrix give a cluster: write clusters once".to_owned());
+            }
+            both.cluster = both.cluster.or_else(|| other.cluster.clone());
             all.push(both);
         }
     }
@@ -48,15 +53,20 @@ pub(crate) fn merge(keys: &[String], answers: Vec<Vec<Parameters>>) -> Result<Ve
         }
         for (key, change) in changes {
             if let Some(set) = base.get_mut(&key) {
-                change.into_iter().for_each(|(name, value)| put(set, name, value));
+                change.values.into_iter().for_each(|(name, value)| put(&mut set.values, name, value));
+                set.cluster = change.cluster.or_else(|| set.cluster.take());
             }
         }
+    }
+    if let Some(set) = base.values().find(|set: &&Parameters| !set.agrees_with_cluster()) {
+        let found = set.cluster.as_ref().map_or("", |cluster| &cluster.name);
+        return Err(format!("a generator changes the parameter cluster.name of the Secret {found}"));
     }
     Ok(base.into_values().collect())
 }
 
 /// Sets a parameter; mappings are merged.
-fn put(set: &mut Parameters, name: String, value: Value) {
+fn put(set: &mut Map<String, Value>, name: String, value: Value) {
     match (set.get_mut(&name), value) {
         (Some(Value::Object(known)), Value::Object(newer)) => {
             newer.into_iter().for_each(|(name, value)| put(known, name, value));
@@ -70,7 +80,7 @@ fn key_of(keys: &[String], set: &Parameters) -> Result<String, String> {
     let mut values = Vec::new();
     for key in keys {
         let mut names = key.split('.');
-        let first = names.next().and_then(|name| set.get(name));
+        let first = names.next().and_then(|name| set.values.get(name));
         match names.fold(first, |value, name| value?.get(name)) {
             Some(value @ (Value::String(_) | Value::Number(_) | Value::Bool(_))) => {
                 values.push(value.clone());

@@ -12,7 +12,7 @@ use moorline_render::Glob;
 use moorline_yaml::{Dialect, read, type_name};
 use serde_json::{Map, Value, json};
 
-use crate::generate::{MAX_SETS, Parameters};
+use crate::generate::MAX_SETS;
 
 /// Maximum number of bytes of a file with parameters.
 const MAX_FILE_BYTES: usize = 64 * 1024;
@@ -69,8 +69,11 @@ pub fn select_files(generator: &GitGenerator, tree: &FileTree) -> BTreeSet<Strin
     selected.take(MAX_SETS + 1).collect()
 }
 
+/// Values of one set of parameters.
+type Values = Map<String, Value>;
+
 /// Returns the sets of parameters of a generator.
-pub(crate) fn parameters_of(generator: &GitGenerator, tree: &FileTree) -> Result<Vec<Parameters>, String> {
+pub(crate) fn parameters_of(generator: &GitGenerator, tree: &FileTree) -> Result<Vec<Values>, String> {
     match (&generator.folders, &generator.files) {
         (Some(patterns), None) => of_folders(&Patterns::compile(patterns)?, tree),
         (None, Some(patterns)) => of_files(&Patterns::compile(patterns)?, tree),
@@ -78,7 +81,7 @@ pub(crate) fn parameters_of(generator: &GitGenerator, tree: &FileTree) -> Result
     }
 }
 
-fn of_folders(patterns: &Patterns, tree: &FileTree) -> Result<Vec<Parameters>, String> {
+fn of_folders(patterns: &Patterns, tree: &FileTree) -> Result<Vec<Values>, String> {
     let mut folders = BTreeSet::new();
     for (path, entry) in tree.entries() {
         if let TreeEntry::Unreadable { folder: true, reason } = entry {
@@ -95,12 +98,12 @@ fn of_folders(patterns: &Patterns, tree: &FileTree) -> Result<Vec<Parameters>, S
     Ok(folders.into_iter().map(set).collect())
 }
 
-fn of_files(patterns: &Patterns, tree: &FileTree) -> Result<Vec<Parameters>, String> {
+fn of_files(patterns: &Patterns, tree: &FileTree) -> Result<Vec<Values>, String> {
     let selected = tree.entries().filter(|(path, _)| patterns.select(path));
     selected.map(|(path, entry)| of_file(path, entry)).collect()
 }
 
-fn of_file(path: &str, entry: &TreeEntry) -> Result<Parameters, String> {
+fn of_file(path: &str, entry: &TreeEntry) -> Result<Values, String> {
     let bytes = match entry {
         TreeEntry::File(bytes) if bytes.len() <= MAX_FILE_BYTES => bytes,
         TreeEntry::File(_) | TreeEntry::TooLarge(_) => {

@@ -1,6 +1,7 @@
 //! SyncSets, as values: parameters to Syncs, and Syncs to a plan.
 //!
-//! In: a SyncSet, the files of its repositories, and the Syncs of its namespace.
+//! In: a SyncSet, the files of its repositories, the metadata of its clusters' Secrets, and the
+//! Syncs of its namespace.
 //! Out: [`ParameterSets`] from generators (`generate.rs`), [`SetChildren`] from a [`CompiledSet`]
 //! (`children.rs` over `template.rs` and `settable_fields.rs`), and a [`SetPlan`] (`plan.rs`).
 //!
@@ -14,18 +15,23 @@
 
 mod child_name;
 mod children;
+mod cluster_parameters;
+#[cfg(test)]
+mod cluster_tests;
 mod combine;
 mod existing;
 mod generate;
 mod git_parameters;
+mod parameters;
 mod plan;
 mod settable_fields;
 mod template;
 mod unread_field;
 
 pub use children::{SetChild, SetChildren};
+pub use cluster_parameters::{ListedSecret, label_selector};
 pub use existing::{ExistingSync, SetOwner};
-pub use generate::{MAX_SETS, ParameterSets, generate, git_generators};
+pub use generate::{MAX_SETS, ParameterSets, cluster_generators, generate, git_generators};
 pub use git_parameters::{read_folders, select_files};
 pub use plan::{PlannedRemoval, RemovalPolicy, SetPlan, SetStep, plan_children};
 pub use settable_fields::is_settable;

@@ -3,8 +3,10 @@
 //! In: the resource as the API server gave it. Out: [`CompiledSet`], or every error in it.
 //!
 //! An expression sees only the parameters. The steps of all expressions of a set share one budget.
+//! The cluster of a Sync is a literal, or the Secret that a generator of clusters found: no
+//! expression computes its name.
 
-use moorline_api::{SyncSet, SyncSpec};
+use moorline_api::{ClusterSecretRef, SyncSet, SyncSpec};
 use moorline_cel::{
     CelValue, EvaluationError, Expression, ExpressionProblem, Kind, Language, StepBudget, Variable, evaluate,
     read,
@@ -12,7 +14,7 @@ use moorline_cel::{
 use serde_json::{Map, Value, json};
 
 use crate::child_name::child_name;
-use crate::generate::Parameters;
+use crate::parameters::Parameters;
 use crate::settable_fields::is_settable;
 use crate::unread_field::find_unread_field;
 
@@ -21,12 +23,19 @@ const MAX_STEPS: usize = 2_000_000;
 /// The variable of the expressions.
 const VARIABLES: [Variable; 1] = [Variable { name: "params", kind: Kind::Any }];
 
+/// The field with the Secret of a cluster, and the only value that it may be set to.
+const CLUSTER: (&str, &str) = ("/spec/cluster/secretRef/name", "params.cluster.name");
+/// The field with the key in that Secret.
+const CLUSTER_KEY: &str = "/spec/cluster/secretRef/key";
+
 /// A SyncSet whose expressions are compiled.
 #[derive(Debug, Clone)]
 pub struct CompiledSet {
     name: String,
     suffix: Expression,
     fields: Vec<(String, Expression)>,
+    /// True if each Sync is of the cluster that a generator found.
+    takes_cluster: bool,
     /// Labels, annotations and spec as they are written.
     template: Value,
 }
@@ -50,7 +59,9 @@ impl CompiledSet {
         let suffix = compile("spec.name", &set.spec.name).map_err(|error| errors.push(error)).ok();
         let mut fields = Vec::new();
         for (at, field) in set.spec.set.iter().enumerate() {
-            if !is_settable(&field.field) {
+            if field.field == CLUSTER.0 && field.value != CLUSTER.1 {
+                errors.push(format!("spec.set[{at}].value: {} may be set to {} only", CLUSTER.0, CLUSTER.1));
+            } else if field.field != CLUSTER.0 && !is_settable(&field.field) {
                 errors.push(format!(
                     "spec.set[{at}].field: {} cannot be set by an expression: write it into the template",
                     field.field
@@ -59,6 +70,7 @@ impl CompiledSet {
                 errors.push(format!("spec.set[{at}].field: {} is set twice", field.field));
             }
             match compile(&format!("spec.set[{at}].value"), &field.value) {
+                Ok(_) if field.field == CLUSTER.0 => {}
                 Ok(value) => fields.push((field.field.clone(), value)),
                 Err(error) => errors.push(error),
             }
@@ -71,10 +83,10 @@ impl CompiledSet {
                 "{field}: this Moorline does not know the field: remove it, or run the Moorline that knows it"
             )
         }));
+        let takes_cluster = set.spec.set.iter().any(|field| field.field == CLUSTER.0);
+        let name = set.metadata.name.clone().unwrap_or_default();
         match suffix {
-            Some(suffix) if errors.is_empty() => {
-                Ok(Self { name: set.metadata.name.clone().unwrap_or_default(), suffix, fields, template })
-            }
+            Some(suffix) if errors.is_empty() => Ok(Self { name, suffix, fields, takes_cluster, template }),
             _ => Err(errors),
         }
     }
@@ -90,7 +102,8 @@ impl CompiledSet {
         parameters: &Parameters,
         steps: &mut StepBudget,
     ) -> Result<FilledTemplate, String> {
-        let parameters = Value::Object(parameters.clone());
+        let cluster = parameters.cluster.as_ref();
+        let parameters = Value::Object(parameters.values.clone());
         let text = match value_of(&self.suffix, &parameters, steps) {
             Ok(Value::String(text)) => text,
             Ok(other) => return Err(format!("spec.name: {other} is no text; its parameters: {parameters}")),
@@ -99,6 +112,9 @@ impl CompiledSet {
         let name = child_name(&self.name, &text)
             .ok_or_else(|| format!("spec.name: {text:?} makes no name of a Sync"))?;
         let mut body = self.template.clone();
+        if self.takes_cluster {
+            put_cluster(&mut body, cluster).map_err(|problem| format!("{name}: {}: {problem}", CLUSTER.0))?;
+        }
         for (field, expression) in &self.fields {
             let value = value_of(expression, &parameters, steps)
                 .map_err(|problem| format!("{name}: the value of {field}: {problem}"))?;
@@ -110,6 +126,13 @@ impl CompiledSet {
         }
         Ok(FilledTemplate { name, body })
     }
+}
+
+/// Sets the cluster that a generator found. Without a key, that of the template stays.
+fn put_cluster(body: &mut Value, cluster: Option<&ClusterSecretRef>) -> Result<(), &'static str> {
+    let cluster = cluster.ok_or("no clusters generator gives the cluster of this Sync")?;
+    put(body, CLUSTER.0, json!(cluster.name))?;
+    cluster.key.as_ref().map_or(Ok(()), |key| put(body, CLUSTER_KEY, json!(key)))
 }
 
 /// Returns the errors of labels and annotations that only people may write.

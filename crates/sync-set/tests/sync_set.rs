@@ -29,7 +29,7 @@ fn resource(generators: &Value, rest: Value) -> Value {
 
 fn children(raw: &Value, trees: &[FileTree]) -> Result<SetChildren, String> {
     let set: SyncSet = serde_json::from_value(raw.clone()).unwrap();
-    let parameters = generate(&set.spec, trees)?;
+    let parameters = generate(&set.spec, trees, &[])?;
     let compiled = CompiledSet::compile(&set, raw).map_err(|errors| errors.join("; "))?;
     SetChildren::build(&compiled, &SetOwner::of(raw), &parameters, |_, _| Ok(())).map_err(|it| it.join("; "))
 }

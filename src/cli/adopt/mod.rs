@@ -1,10 +1,11 @@
 //! `moorline adopt`: moves the objects of an Argo CD Application, a Flux Kustomization or a Flux
-//! HelmRelease to a Sync, and back.
+//! HelmRelease to a Sync, and back; shows an ApplicationSet as a SyncSet (`application_set.rs`).
 //!
 //! The mapping itself is in `adopt/`. Here the resources are read (`inputs.rs`), the proposal is
 //! made (`proposal.rs`), printed (`output.rs`), applied (`apply.rs`) and undone (`undo.rs`).
 //! Nothing is ever deleted but the Sync, by `--undo`.
 
+mod application_set;
 mod apply;
 mod inputs;
 mod output;
@@ -41,10 +42,11 @@ use proposal::propose;
   moorline adopt kustomization/shop --sync-namespace team
   moorline adopt helmrelease/shop -n apps --apply         the same for a HelmRelease; helm's release is kept
   moorline adopt kustomization/shop --undo                undo it; the objects stay unchanged
+  moorline adopt applicationset/apps -n argocd            the SyncSet that an ApplicationSet becomes; writes nothing
 
 Exit codes: 0 done, or nothing to do; 1 failure; without --apply also 2 changes, 3 nothing to write but something held.")]
 pub(super) struct AdoptArgs {
-    /// application/NAME, kustomization/NAME or helmrelease/NAME
+    /// application/NAME, applicationset/NAME, kustomization/NAME or helmrelease/NAME
     #[arg(value_name = "KIND/NAME", value_parser = subject)]
     subject: AdoptionTarget,
 
@@ -94,7 +96,8 @@ enum ProposalFormat {
 /// A resource of another tool, as named on the command line.
 #[derive(Debug, Clone)]
 struct AdoptionTarget {
-    tool: Tool,
+    /// None for an ApplicationSet of Argo CD.
+    tool: Option<Tool>,
     name: String,
 }
 
@@ -102,22 +105,27 @@ struct AdoptionTarget {
 const SYNCS: &str = "moorline";
 
 fn subject(text: &str) -> Result<AdoptionTarget, &'static str> {
-    let said = "write application/NAME, kustomization/NAME or helmrelease/NAME";
+    let said = "write application/NAME, applicationset/NAME, kustomization/NAME or helmrelease/NAME";
     let (kind, name) = text.split_once('/').ok_or(said)?;
     let tool = match kind.to_ascii_lowercase().as_str() {
         "app" | "application" | "applications" | "applications.argoproj.io" | "application.argoproj.io" => {
-            Tool::ArgoCd
+            Some(Tool::ArgoCd)
         }
+        "appset"
+        | "applicationset"
+        | "applicationsets"
+        | "applicationsets.argoproj.io"
+        | "applicationset.argoproj.io" => None,
         "ks"
         | "kustomization"
         | "kustomizations"
         | "kustomizations.kustomize.toolkit.fluxcd.io"
-        | "kustomization.kustomize.toolkit.fluxcd.io" => Tool::Flux,
+        | "kustomization.kustomize.toolkit.fluxcd.io" => Some(Tool::Flux),
         "hr"
         | "helmrelease"
         | "helmreleases"
         | "helmreleases.helm.toolkit.fluxcd.io"
-        | "helmrelease.helm.toolkit.fluxcd.io" => Tool::FluxHelm,
+        | "helmrelease.helm.toolkit.fluxcd.io" => Some(Tool::FluxHelm),
         _ => return Err(said),
     };
     if name.is_empty() || name.contains('/') {
@@ -133,6 +141,9 @@ fn sync_name(text: &str) -> Result<String, &'static str> {
 pub(super) fn run(arguments: &AdoptArgs, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
     on_cluster(async |connection| {
         let AdoptionTarget { tool, name } = &arguments.subject;
+        let Some(tool) = tool else {
+            return application_set::propose_set(&connection, name, arguments, streams).await;
+        };
         let namespace = arguments.namespace.as_deref().unwrap_or(tool.namespace());
         let gathered = gather(&connection, *tool, namespace, name).await?;
         let metrics = Metrics::new()?;
@@ -202,12 +213,13 @@ mod tests {
     #[test]
     fn a_resource_is_named_as_kubectl_names_it() {
         for (text, expect) in [
-            ("application/shop", Some((Tool::ArgoCd, "shop"))),
-            ("applications.argoproj.io/shop", Some((Tool::ArgoCd, "shop"))),
-            ("Kustomization/shop", Some((Tool::Flux, "shop"))),
-            ("kustomizations.kustomize.toolkit.fluxcd.io/shop", Some((Tool::Flux, "shop"))),
-            ("helmrelease/shop", Some((Tool::FluxHelm, "shop"))),
-            ("helmreleases.helm.toolkit.fluxcd.io/shop", Some((Tool::FluxHelm, "shop"))),
+            ("application/shop", Some((Some(Tool::ArgoCd), "shop"))),
+            ("applications.argoproj.io/shop", Some((Some(Tool::ArgoCd), "shop"))),
+            ("Kustomization/shop", Some((Some(Tool::Flux), "shop"))),
+            ("kustomizations.kustomize.toolkit.fluxcd.io/shop", Some((Some(Tool::Flux), "shop"))),
+            ("helmrelease/shop", Some((Some(Tool::FluxHelm), "shop"))),
+            ("helmreleases.helm.toolkit.fluxcd.io/shop", Some((Some(Tool::FluxHelm), "shop"))),
+            ("applicationset/shop", Some((None, "shop"))),
             ("helmchart/shop", None),
             ("application/", None),
             ("application/a/b", None),

@@ -43,7 +43,8 @@ pub(super) fn text(
     write(&out, streams)
 }
 
-fn remarks(out: &mut String, title: &str, sign: char, all: &[FieldRemark]) {
+/// Appends remarks, one a line.
+pub(super) fn remarks(out: &mut String, title: &str, sign: char, all: &[FieldRemark]) {
     if all.is_empty() {
         return;
     }
@@ -99,14 +100,16 @@ fn append_leftovers(out: &mut String, proposal: &Proposal<'_>) {
     }
 }
 
+/// Returns remarks as a document.
+pub(super) fn told(all: &[FieldRemark]) -> Vec<Value> {
+    all.iter().map(|remark| json!({"field": remark.field, "message": remark.why})).collect()
+}
+
 /// Prints a proposal as a document.
 pub(super) fn yaml(proposal: &Proposal<'_>, streams: &mut Streams<'_>) -> std::io::Result<()> {
     let ids = |fits: fn(&OwnedState) -> bool| -> Vec<&str> {
         let fitting = proposal.owned.iter().filter(|(_, standing)| fits(standing));
         fitting.map(|(id, _): &(ObjectId, OwnedState)| id.as_str()).collect()
-    };
-    let told = |all: &[FieldRemark]| -> Vec<Value> {
-        all.iter().map(|remark| json!({"field": remark.field, "message": remark.why})).collect()
     };
     let shared = proposal.owned.iter().filter_map(|(id, standing)| match standing {
         OwnedState::Shared(other) => Some(json!({"id": id.as_str(), "with": other})),

@@ -1,7 +1,8 @@
 //! The last complete answer of the generators of a set.
 //!
-//! In: the set, and its repositories. Out: [`SetAnswer`]s. An answer of a failed poll or read does
-//! not exist: the previous one of the same spec stays.
+//! In: the set, its repositories, and the Secrets of its clusters.
+//! Out: [`SetAnswer`]s. An answer of a failed poll, read or list does not exist: the previous one
+//! of the same spec stays.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,13 +10,14 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
 use super::super::Context;
+use super::set_clusters::list_clusters;
 use super::set_sources::SetSource;
 use crate::api::{SetRevision, SyncName, SyncSet};
 use crate::clock;
 use crate::cluster::Cluster;
 use crate::report::{ErrorCause, ReconcileError};
 use crate::source::Revision;
-use crate::sync_set::{ParameterSets, generate, git_generators};
+use crate::sync_set::{ListedSecret, ParameterSets, cluster_generators, generate, git_generators};
 
 /// Longest time of the polls and reads of one set.
 const TIMEOUT: Duration = Duration::from_secs(120);
@@ -28,6 +30,8 @@ pub(super) struct SetAnswer {
     /// Counts the answers of a worker.
     pub(super) number: u64,
     revisions: Vec<Revision>,
+    /// The Secrets that each generator of clusters selects.
+    secrets: Vec<Vec<ListedSecret>>,
 }
 
 /// The generators of a set, and their last complete answer.
@@ -51,7 +55,7 @@ impl SetGenerators {
         self.answer.as_ref()
     }
 
-    /// Returns the time of the next poll; none without repositories.
+    /// Returns the time of the next poll; none for lists alone.
     pub(super) fn next_poll(&self) -> Option<Instant> {
         self.next_poll
     }
@@ -102,7 +106,8 @@ impl SetGenerators {
         let is_first = self.answer.is_none() && self.failure.is_none();
         if is_first || is_due || is_asked {
             let interval = set.spec.interval.as_ref().and_then(|interval| interval.duration());
-            self.next_poll = (!self.sources.is_empty()).then(|| clock::now() + interval.unwrap_or(INTERVAL));
+            let is_polled = !self.sources.is_empty() || !cluster_generators(&set.spec).is_empty();
+            self.next_poll = is_polled.then(|| clock::now() + interval.unwrap_or(INTERVAL));
             self.failure = self.ask(context, (cluster, name), set, inputs_changed).await.err();
         }
         self.failure.clone().map_or(Ok(()), Err)
@@ -120,21 +125,26 @@ impl SetGenerators {
         for source in &mut self.sources {
             revisions.push(source.poll(context, who, inputs_changed, by).await?);
         }
-        if self.answer.as_ref().is_some_and(|answer| answer.revisions == revisions) {
+        let mut secrets = Vec::new();
+        for generator in cluster_generators(&set.spec) {
+            secrets.push(list_clusters(who.0, who.1, generator).await?);
+        }
+        let is_same = |answer: &SetAnswer| answer.revisions == revisions && answer.secrets == secrets;
+        if self.answer.as_ref().is_some_and(is_same) {
             return Ok(());
         }
         let mut files = Vec::new();
         for (source, revision) in self.sources.iter().zip(&revisions) {
             files.push(source.read(revision, by).await?);
         }
-        let parameters = generate(&set.spec, &files).map_err(|message| ReconcileError {
+        let parameters = generate(&set.spec, &files, &secrets).map_err(|message| ReconcileError {
             cause: ErrorCause::RenderFailed,
             message,
             problems: Vec::new(),
             permanent: true,
         })?;
         self.answers += 1;
-        self.answer = Some(SetAnswer { parameters, number: self.answers, revisions });
+        self.answer = Some(SetAnswer { parameters, number: self.answers, revisions, secrets });
         Ok(())
     }
 }

@@ -326,4 +326,6 @@ fn unusable(secret: &TargetSecret, why: &str) -> ReconcileError {
 const INVALID: ErrorCause = ErrorCause::Input("KubeconfigInvalid");
 
 #[cfg(test)]
+mod cluster_set_tests;
+#[cfg(test)]
 pub(super) mod tests;

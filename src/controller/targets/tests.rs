@@ -25,15 +25,15 @@ use crate::settings::Settings;
 use crate::source::{AllowList, DemoRepository, HostPolicy, OutboundClient, Repositories};
 
 pub(in crate::controller) const SYNCS: &str = "/apis/moorline.dev/v1alpha1/namespaces/moorline/syncs";
-const SECRETS: &str = "/api/v1/namespaces/moorline/secrets";
+pub(super) const SECRETS: &str = "/api/v1/namespaces/moorline/secrets";
 const MAPS: &str = "/api/v1/namespaces/shop/configmaps";
 
 /// A hub with one other cluster.
 pub(in crate::controller) struct Hub {
     pub(in crate::controller) home: Sandbox,
-    east: Sandbox,
+    pub(super) east: Sandbox,
     /// A third cluster, to which the token `other` leads.
-    west: Sandbox,
+    pub(super) west: Sandbox,
     pub(in crate::controller) books: DemoRepository,
     pub(in crate::controller) context: Arc<Context>,
     /// Tokens of the connections to the other cluster, each with its line.
@@ -50,7 +50,7 @@ pub(in crate::controller) fn map(name: &str, place: &str) -> String {
     body.to_string()
 }
 
-fn kubeconfig(token: &str, more: &Value) -> String {
+pub(super) fn kubeconfig(token: &str, more: &Value) -> String {
     let mut user = json!({"token": token});
     user.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     let config = json!({

@@ -133,6 +133,16 @@ async fn identities_are_judged_as_accounts(release: &Release, who: (&str, &str))
     }
 }
 
+/// A Sync of a set is a Sync: whatever found its cluster, the Secret is judged.
+async fn clusters_are_judged_by_their_secrets(release: &Release, who: (&str, &str)) {
+    for (cluster, allowed) in [("east", true), ("far", false)] {
+        let mut spec = spec("https://host/shop/a.git", "clusters/shop", "deployer");
+        spec["cluster"] = json!({"secretRef": {"name": cluster}});
+        let answer = create(release, who, "a", spec).await;
+        assert_eq!(answer.is_ok(), allowed, "{cluster}: {answer:?}");
+    }
+}
+
 /// The URL of a Notifier's service counts as that of a repository does.
 async fn notifiers_are_judged_by_their_service(release: &Release, who: (&str, &str)) {
     for (url, allowed) in [("https://host/shop/hook", true), ("https://evil.example/hook", false)] {
@@ -152,7 +162,8 @@ async fn notifiers_are_judged_by_their_service(release: &Release, who: (&str, &s
     }
 }
 
-/// Every address of a SyncSet counts, wherever a generator has it, and a path of an expression is any path.
+/// Every address of a SyncSet counts, wherever a generator has it; a path of an expression is any path, and a
+/// cluster of a generator any cluster.
 async fn sync_sets_are_judged_by_all_that_they_name(release: &Release, who: (&str, &str)) {
     let (good, evil) = ("https://host/shop/a.git", "https://evil.example/a.git");
     let git = |url: &str| json!({"git": {"url": url, "folders": {"include": ["*"]}}});
@@ -160,6 +171,8 @@ async fn sync_sets_are_judged_by_all_that_they_name(release: &Release, who: (&st
     let merge =
         |last: Value| json!({"merge": {"keys": ["name"], "generators": [list.clone(), list.clone(), last]}});
     let path = json!([{"field": "/spec/path", "value": "params.name"}]);
+    let clusters = json!({"clusters": {"selector": {"matchLabels": {"env": "prod"}}}});
+    let cluster = |value: &str| json!([{"field": "/spec/cluster/secretRef/name", "value": value}]);
     for (generator, url, account, set, allowed) in [
         (list.clone(), good, "deployer", json!([]), true),
         (list.clone(), evil, "deployer", json!([]), false),
@@ -171,6 +184,8 @@ async fn sync_sets_are_judged_by_all_that_they_name(release: &Release, who: (&st
         (json!({"matrix": [list.clone(), git(evil)]}), good, "deployer", json!([]), false),
         (merge(git(good)), good, "deployer", json!([]), true),
         (merge(git(evil)), good, "deployer", json!([]), false),
+        (clusters.clone(), good, "deployer", json!([]), true),
+        (clusters.clone(), good, "deployer", cluster("params.cluster.name"), false),
     ] {
         let sync_set = json!({
             "apiVersion": "moorline.dev/v1alpha1", "kind": "SyncSet", "metadata": {"name": "a"},
@@ -218,7 +233,7 @@ async fn a_sync_that_no_rule_allows_is_refused() {
     let Some(release) = Release::new("admission").await else { return };
     let rules = json!([
         {"namespaces": [release.namespace], "groups": ["shop-team"], "urls": ["https://host/shop/", "oci://registry/shop/"],
-         "paths": ["./clusters/shop/"], "serviceAccounts": ["deployer"]},
+         "paths": ["./clusters/shop/"], "serviceAccounts": ["deployer"], "clusters": ["", "east"]},
         {"users": ["alice"], "urls": ["https://host/one.git"], "serviceAccounts": [""]},
     ]);
     let values = json!({"admission": {"enabled": true, "rules": rules}}).to_string();
@@ -264,6 +279,7 @@ async fn a_sync_that_no_rule_allows_is_refused() {
     mounts_are_judged_as_repositories(&release, bob).await;
     identities_are_judged_as_accounts(&release, bob).await;
     components_stay_below_the_path(&release, bob, alice).await;
+    clusters_are_judged_by_their_secrets(&release, bob).await;
     notifiers_are_judged_by_their_service(&release, bob).await;
     sync_sets_are_judged_by_all_that_they_name(&release, bob).await;
     others_may_only_label(&release).await;

@@ -101,6 +101,14 @@ impl Permissions {
         self.merged()
     }
 
+    /// Adds permission for all objects of a resource in a namespace.
+    #[must_use]
+    pub fn with_all(mut self, namespace: &str, resource: &str, verbs: &[&str]) -> Self {
+        let rule = PolicyRule::for_resource("", resource, verbs);
+        self.namespaces.entry(namespace.into()).or_default().insert(rule);
+        self.merged()
+    }
+
     /// Adds permission to read for viewers: lists of these kinds by namespace, logs of Pods if they
     /// are among them, and the Events of these namespaces.
     #[must_use]
