@@ -13,7 +13,8 @@ const fn document(name: &'static str, version: u32, source: &'static str, schema
 }
 
 /// All documents.
-pub const DOCUMENTS: [Document; 16] = [
+pub const DOCUMENTS: [Document; 18] = [
+    document("api-clusters", 1, "/api/v1/clusters", api_clusters),
     document("api-object", 1, "/api/v1/syncs/NAMESPACE/NAME/objects/GROUP/KIND/NAMESPACE/NAME", api_object),
     document("api-sync", 1, "/api/v1/syncs/NAMESPACE/NAME", api_sync),
     document("api-sync-diff", 1, "/api/v1/syncs/NAMESPACE/NAME/diff", api_sync_diff),
@@ -25,6 +26,7 @@ pub const DOCUMENTS: [Document; 16] = [
     document("audit", 1, "each line of moorline audit -o json", audit),
     document("doctor", 1, "moorline doctor -o json", doctor),
     document("events", 1, "moorline events -o json", events),
+    document("fleet", 1, "moorline status --fleet -o json", fleet),
     document("mcp", 1, "each answer of a tool of moorline mcp", mcp),
     document("plan", 1, "moorline plan -o json", plan),
     document("render", 1, "moorline render -o json", render),
@@ -192,6 +194,7 @@ fn repository() -> Value {
 fn card() -> Value {
     object(
         &[
+            ("cluster", text()),
             ("counts", nullable(of_status("objects"))),
             ("dependsOn", list(text())),
             ("lastChange", nullable(time())),
@@ -214,6 +217,50 @@ fn api_syncs() -> Value {
         &[("leader", nullable(text())), ("stance", stance), ("syncs", list(card())), ("version", number())],
         &[],
     )
+}
+
+/// A cluster of the status page, and of `moorline status --fleet`.
+fn cluster() -> [(&'static str, Value); 7] {
+    let state = word(&["OtherCluster", "Refused", "Unreachable", "Unknown", "Reachable"]);
+    let states = json!({
+        "type": "object", "description": "Number of Syncs in each state.", "additionalProperties": number(),
+    });
+    [
+        ("message", nullable(text())),
+        ("name", text()),
+        ("serverVersion", nullable(text())),
+        ("since", nullable(time())),
+        ("state", state),
+        ("states", states),
+        ("syncs", number()),
+    ]
+}
+
+fn api_clusters() -> Value {
+    object(&[("clusters", list(object(&cluster(), &[]))), ("version", number())], &[])
+}
+
+fn fleet() -> Value {
+    let context = ("context", nullable(text()));
+    let row = extended(object(&cluster(), &[]), std::slice::from_ref(&context), &[]);
+    let cell = object(
+        &[
+            ("cluster", text()),
+            context,
+            ("drifted", number()),
+            ("message", text()),
+            ("ready", word(&["True", "False", "Unknown"])),
+            ("reason", text()),
+            ("revision", nullable(text())),
+            ("state", text()),
+        ],
+        &[],
+    );
+    let sync = object(
+        &[("cells", list(cell)), ("name", text()), ("namespace", text()), ("sameRevision", flag())],
+        &[],
+    );
+    object(&[("clusters", list(row)), ("syncs", list(sync))], &[])
 }
 
 /// An object in a list of the status page.
