@@ -8,9 +8,13 @@ use serde_json::json;
 use super::{data, page};
 use crate::board::many_syncs;
 
-/// Thirty Syncs in three clusters: at home, in one that answers, and in one that does not.
+/// Thirty Syncs in three clusters.
 fn board() -> StatusBoard {
-    let mut board = many_syncs(30);
+    spread(many_syncs(30))
+}
+
+/// The board with its Syncs in three clusters: at home, in one that answers, and in one that does not.
+pub(crate) fn spread(mut board: StatusBoard) -> StatusBoard {
     let cards: Vec<SyncCard> = board.cards.values().map(|card| SyncCard::clone(card)).collect();
     for (at, card) in cards.into_iter().enumerate() {
         let cluster = [None, Some("ops/east-kubeconfig"), Some("ops/west/value")][at % 3].map(Into::into);
