@@ -5,6 +5,7 @@
 use serde_json::{Value, json};
 
 use super::Document;
+use super::clusters::{api_clusters, fleet};
 use super::parts::{any, extended, flag, foreign, list, nullable, number, object, plain, text, time, word};
 use crate::api;
 
@@ -217,50 +218,6 @@ fn api_syncs() -> Value {
         &[("leader", nullable(text())), ("stance", stance), ("syncs", list(card())), ("version", number())],
         &[],
     )
-}
-
-/// A cluster of the status page, and of `moorline status --fleet`.
-fn cluster() -> [(&'static str, Value); 7] {
-    let state = word(&["OtherCluster", "Refused", "Unreachable", "Unknown", "Reachable"]);
-    let states = json!({
-        "type": "object", "description": "Number of Syncs in each state.", "additionalProperties": number(),
-    });
-    [
-        ("message", nullable(text())),
-        ("name", text()),
-        ("serverVersion", nullable(text())),
-        ("since", nullable(time())),
-        ("state", state),
-        ("states", states),
-        ("syncs", number()),
-    ]
-}
-
-fn api_clusters() -> Value {
-    object(&[("clusters", list(object(&cluster(), &[]))), ("version", number())], &[])
-}
-
-fn fleet() -> Value {
-    let context = ("context", nullable(text()));
-    let row = extended(object(&cluster(), &[]), std::slice::from_ref(&context), &[]);
-    let cell = object(
-        &[
-            ("cluster", text()),
-            context,
-            ("drifted", number()),
-            ("message", text()),
-            ("ready", word(&["True", "False", "Unknown"])),
-            ("reason", text()),
-            ("revision", nullable(text())),
-            ("state", text()),
-        ],
-        &[],
-    );
-    let sync = object(
-        &[("cells", list(cell)), ("name", text()), ("namespace", text()), ("sameRevision", flag())],
-        &[],
-    );
-    object(&[("clusters", list(row)), ("syncs", list(sync))], &[])
 }
 
 /// An object in a list of the status page.

@@ -18,7 +18,7 @@ pub const HOME_CLUSTER: &str = "home";
 /// Prefix of messages about the cluster of a Sync.
 const ABOUT_CLUSTER: &str = "spec.cluster: ";
 
-/// What is known of the API server of a cluster.
+/// Facts about the API server of a cluster.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ClusterFacts {
     /// Its version, such as `v1.33.4`.
@@ -145,7 +145,9 @@ fn summarize(name: &str, all: &[&SyncStatus], facts: Option<ClusterFacts>) -> Cl
         None => (ClusterState::Unknown, String::new()),
     };
     let said = || {
-        let away = all.iter().filter_map(|status| ready_of(status).filter(|it| it.reason == UNREACHABLE));
+        let is_away =
+            |ready: &&Condition| ClusterReason::parse(&ready.reason) == Some(ClusterReason::Unreachable);
+        let away = all.iter().filter_map(|status| ready_of(status).filter(is_away));
         away.map(|ready| ready.last_transition_time.clone()).min_by_key(|time| time.0)
     };
     let since = silent_since.or_else(said).filter(|_| state == ClusterState::Unreachable);
@@ -153,18 +155,40 @@ fn summarize(name: &str, all: &[&SyncStatus], facts: Option<ClusterFacts>) -> Cl
     ClusterSummary { name: name.into(), state, since, message, release, syncs }
 }
 
-/// Reason of a Sync whose cluster does not answer.
-const UNREACHABLE: &str = "ClusterUnreachable";
+/// Reason of a Sync that cannot work in its cluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ClusterReason {
+    /// The access leads to another cluster.
+    Other,
+    /// The Secret has no usable access.
+    Invalid,
+    /// The access, or some other Secret or right, is missing.
+    Missing,
+    /// The cluster does not answer.
+    Unreachable,
+}
 
-/// What a Sync says about its cluster; `None` if it says nothing.
+impl ClusterReason {
+    fn parse(text: &str) -> Option<Self> {
+        Some(match text {
+            "OtherCluster" => Self::Other,
+            "KubeconfigInvalid" => Self::Invalid,
+            "RightsMissing" | "SecretMissing" | "SecretNotAllowed" => Self::Missing,
+            "ClusterUnreachable" => Self::Unreachable,
+            _ => return None,
+        })
+    }
+}
+
+/// Returns the state of a cluster by one of its Syncs; `None` if the Sync says nothing about it.
 fn judge<'a>(name: &str, status: &'a SyncStatus) -> Option<(ClusterState, &'a Condition)> {
     let ready = ready_of(status)?;
     let is_about = ready.message.starts_with(ABOUT_CLUSTER);
-    let state = match ready.reason.as_str() {
-        "OtherCluster" => ClusterState::OtherCluster,
-        "KubeconfigInvalid" => ClusterState::Refused,
-        "RightsMissing" | "SecretMissing" | "SecretNotAllowed" if is_about => ClusterState::Refused,
-        UNREACHABLE => ClusterState::Unreachable,
+    let state = match ClusterReason::parse(&ready.reason) {
+        Some(ClusterReason::Other) => ClusterState::OtherCluster,
+        Some(ClusterReason::Invalid) => ClusterState::Refused,
+        Some(ClusterReason::Missing) if is_about => ClusterState::Refused,
+        Some(ClusterReason::Unreachable) => ClusterState::Unreachable,
         _ if ready.status == "True" || name == HOME_CLUSTER => ClusterState::Reachable,
         _ => return None,
     };

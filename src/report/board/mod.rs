@@ -46,7 +46,7 @@ pub struct StatusBoard {
     pub role: DaemonRole,
     /// One card per Sync.
     pub cards: BTreeMap<SyncName, Arc<SyncCard>>,
-    /// What is known of the API servers of clusters, by name.
+    /// Facts about the API servers of clusters, by name.
     pub clusters: BTreeMap<Box<str>, ClusterFacts>,
     /// The person whom a page is for; `None` without a sign-in.
     pub viewer: Option<Arc<BoardViewer>>,

@@ -21,7 +21,7 @@ const SIDE_BY_SIDE: usize = 8;
 /// Time limit of one context.
 const DEADLINE: Duration = Duration::from_secs(15);
 
-/// What was read of one context.
+/// The Syncs of one context, as they were read.
 pub(super) struct ContextView {
     /// Its name; `None` for the only one.
     pub(super) context: Option<String>,

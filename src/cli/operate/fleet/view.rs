@@ -18,7 +18,7 @@ use crate::report::board::{
 
 /// The most columns of clusters; with more of them, Syncs are listed line by line.
 const MAX_COLUMNS: usize = 8;
-/// What stands for nothing in a table.
+/// Text of an empty cell in a table.
 const NONE: &str = "-";
 
 /// Context and name of a cluster.
