@@ -41,12 +41,12 @@ const WATCH_INTERVAL: Duration = Duration::from_secs(2);
   moorline status --fleet --context a,b       the Syncs of two contexts side by side
   moorline status --fleet --contexts all      of all contexts of the kubeconfig
 
-Exit codes: 0 all listed Syncs are ready, 1 one is not, or no daemon serves it.")]
+Exit codes: 0 all listed Syncs are ready, 1 one is not, no daemon serves it, or a context failed.")]
 pub(in super::super) struct StatusArgs {
     /// The name of a Sync
     name: Option<String>,
 
-    /// The namespace [default: that of the kubeconfig]
+    /// The namespace [default: that of the kubeconfig; with --fleet all of them]
     #[arg(long, short, value_parser = namespace)]
     namespace: Option<String>,
 
