@@ -49,8 +49,8 @@ impl Board {
         self.change(|board| board.remove(name));
     }
 
-    /// Publishes version and outage of a cluster under this name, until the guard is dropped. Without
-    /// a page nothing is asked.
+    /// Publishes version and outage of a cluster under this name, until the guard is dropped.
+    /// Without a page nothing is asked.
     pub(crate) fn follow_cluster(&self, name: &str, cluster: &Cluster) -> Option<FollowedCluster> {
         let (board, place) = (self.clone(), Box::<str>::from(name));
         let tell = move |facts: ServerFacts| {

@@ -2,7 +2,7 @@
 //!
 //! In: the statuses of Syncs, each with the name of its cluster, and what is known of the servers.
 //! Out: one [`ClusterSummary`] for each cluster that a Sync names. Without a Sync there is no row,
-//! so whoever may not read the Syncs of a cluster does not learn that it exists.
+//! so people who may not read the Syncs of a cluster do not learn that it exists.
 
 use std::collections::BTreeMap;
 
