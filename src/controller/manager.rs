@@ -15,7 +15,7 @@ use super::resource::run_worker;
 use crate::api::SyncName;
 use crate::chance;
 use crate::cluster::{LatestSnapshot, SyncSnapshot, SyncWatchEvent};
-use crate::report::board::DaemonRole;
+use crate::report::board::{DaemonRole, HOME_CLUSTER};
 use crate::source::webhook_call::RepositoryNames;
 
 /// Serves all Syncs until the daemon ends. Each call of a webhook lets the Syncs of its
@@ -27,6 +27,7 @@ pub async fn run(context: Arc<Context>, mut called: mpsc::Receiver<RepositoryNam
         // The receiver is dropped only when the daemon ends.
         let _ = send.send(event);
     });
+    let _home = context.reporting.board.follow_cluster(HOME_CLUSTER, &context.cluster);
     let mut all = Manager {
         context: context.clone(),
         kept: HashMap::new(),

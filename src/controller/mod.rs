@@ -287,7 +287,12 @@ impl Context {
         let home = self.home_of(sync, valid_spec).await?;
         let Some(secret) = &valid_spec.cluster else { return check_home(recorder).map(|()| home) };
         check_use(self, sync, (secret, valid_spec.service_account.as_deref()), &home).await?;
-        let data = inspect::secret(&self.cluster, &sync.namespace, &secret.name).await?;
+        let data = inspect::secret(&self.cluster, &sync.namespace, &secret.name).await;
+        let about = |error: ReconcileError| {
+            let message = format!("spec.cluster: {}", error.message);
+            ReconcileError { message, ..error }
+        };
+        let data = data.map_err(about)?;
         connect_target(self, recorder, secret, data).await
     }
 

@@ -13,7 +13,7 @@ use super::spec::ValidatedSpec;
 use super::worker::{ReconcileRequest, run_reconciler};
 use crate::api::SyncName;
 use crate::cluster::{SyncWatchEvent, watch_server};
-use crate::report::board::DaemonRole;
+use crate::report::board::{DaemonRole, HOME_CLUSTER};
 use crate::source::webhook_call::{RepositoryNames, repository_name};
 use crate::source::{Credentials, RefWatch, Repository};
 
@@ -58,6 +58,7 @@ pub async fn run(
     };
     context.peers.add_run(&owner);
     context.reporting.board.stand(DaemonRole::Serving);
+    let _home = context.reporting.board.follow_cluster(HOME_CLUSTER, &context.cluster);
     let aware = context.clone();
     let _server = watch_server(&context.cluster, &context.installation.namespace, move |event| match event {
         SyncWatchEvent::Rewound => aware.relist_all(),

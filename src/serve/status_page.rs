@@ -211,12 +211,15 @@ impl StatusPage {
                     Err(refusal) => refusal,
                 }
             }
-            Route::Overview | Route::Sync(_) | Route::Tab(..) | Route::Object(..) | Route::NotFound => {
-                match signed_in {
-                    Some(who) => person::document(self, who, (&asked, query), is_head).await,
-                    None => self.document(&asked, query, headers, is_head).await,
-                }
-            }
+            Route::Overview
+            | Route::Clusters
+            | Route::Sync(_)
+            | Route::Tab(..)
+            | Route::Object(..)
+            | Route::NotFound => match signed_in {
+                Some(who) => person::document(self, who, (&asked, query), is_head).await,
+                None => self.document(&asked, query, headers, is_head).await,
+            },
         }
     }
 

@@ -10,6 +10,7 @@ mod cli_plan;
 mod decrypt;
 mod documents;
 mod examples;
+mod fleet;
 mod judged_fields;
 mod kept_table;
 mod mcp;

@@ -125,6 +125,7 @@ pub(crate) fn card(name: &str, depends_on: &[&str], status: SyncStatus, objects:
             interval: "30s".into(),
             service_account: None,
             depends_on: depends_on.iter().map(|name| SyncName::new(namespace, name)).collect(),
+            cluster: None,
             is_resource: true,
             labels: [("team".into(), team(name).into())].into(),
             words: describe_spec(&spec()),

@@ -8,6 +8,7 @@ mod geometry;
 use std::sync::Arc;
 
 use crate::board::{board_with_every_state, config_lines, many, many_syncs};
+use crate::page_views::clusters::spread;
 use moorline::object::ObjectId;
 use moorline::report::board::{LiveDifference, LiveObject, ObjectWriter, RedactedBody, StatusBoard};
 use moorline::serve::{LiveRequest, StatusPage, serve_page};
@@ -87,8 +88,9 @@ const WEB: &str = "/syncs/ops/shop/objects/apps/Deployment/shop/web";
 const BANNER: &str = "/syncs/ops/shop/objects/-/ConfigMap/shop/banner";
 
 /// Views of the console, each with the name of its picture.
-const VIEWS: [(&str, &str); 11] = [
+const VIEWS: [(&str, &str); 12] = [
     ("all", "/"),
+    ("clusters", "/clusters"),
     ("grouped", "/?group=label:team&sort=name&fav=ops/base,ops/shop"),
     ("sync", SHOP),
     ("timeline", "/syncs/ops/shop/timeline"),
@@ -106,7 +108,7 @@ const SIZES: [(&str, u32, u32); 3] = [("phone", 320, 740), ("tablet", 768, 1024)
 #[test]
 fn every_view_is_whole_on_a_screen_and_on_a_phone_in_light_and_dark() {
     let Some(mut browser) = Browser::start() else { return };
-    let served = served(board_with_every_state());
+    let served = served(spread(board_with_every_state()));
     let mut faults = Vec::new();
     for (device, width, height) in SIZES {
         browser.size(width, height);

@@ -210,6 +210,8 @@ async fn a_person_sees_and_is_offered_what_kubernetes_grants() {
         assert_eq!(!console.read.lock().unwrap().is_empty(), is_read, "without {refused}: {path}");
         let (found, body) = console.send("GET", &format!("/api/v1{SYNC}{path}"), String::new()).await;
         assert_eq!(found, status, "without {refused}: {path}");
+        let (_, clusters) = console.send("GET", "/api/v1/clusters", String::new()).await;
+        assert_eq!(clusters.contains("\"home\""), refused != "get syncs", "without {refused}: {clusters}");
         assert!(!absent.starts_with("changed by") || !body.contains(absent), "{path}\n{body}");
     }
     // One question for each kind and namespace, however many objects there are.

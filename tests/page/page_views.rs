@@ -2,6 +2,7 @@
 //!
 //! In: boards. Out: documents, in which is looked for what a person looks for.
 
+pub(crate) mod clusters;
 mod overview;
 
 use crate::board::{COMMIT, SCRIPT_INJECTION, board_with_every_state, id, many};

@@ -97,7 +97,52 @@ impl Connection {
 pub async fn connect(impersonated: Option<&str>, http2: bool) -> Result<Connection, ConnectError> {
     // Fails if a provider is installed already, which is just as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let mut config = config().await?;
+    connection_of(config().await?, impersonated, http2)
+}
+
+/// The contexts of the user's kubeconfig. It is never formatted: it holds credentials.
+#[derive(Clone)]
+pub struct KubeconfigContexts(Kubeconfig);
+
+impl KubeconfigContexts {
+    /// Reads the kubeconfig of the environment.
+    ///
+    /// # Errors
+    ///
+    /// [`ConnectError::Kubeconfig`] if it cannot be read.
+    pub fn read() -> Result<Self, ConnectError> {
+        let bad = |error: &dyn std::error::Error| ConnectError::Kubeconfig(error.to_string());
+        let named = Kubeconfig::from_env().map_err(|error| bad(&error))?;
+        named.map_or_else(Kubeconfig::read, Ok).map(Self).map_err(|error| bad(&error))
+    }
+
+    /// Returns the names of the contexts, in the order of the kubeconfig.
+    pub fn names(&self) -> Vec<String> {
+        self.0.contexts.iter().map(|named| named.name.clone()).collect()
+    }
+
+    /// Connects to the cluster of a context. A program that the kubeconfig names runs on the
+    /// calling thread.
+    ///
+    /// # Errors
+    ///
+    /// Any [`ConnectError`], also if there is no such context.
+    pub async fn connect(mut self, context: &str) -> Result<Connection, ConnectError> {
+        // Fails if a provider is installed already, which is just as good.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        if !self.0.contexts.iter().any(|named| named.name == context) {
+            return Err(ConnectError::Kubeconfig(format!("there is no context {context}")));
+        }
+        self.0.current_context = Some(context.to_owned());
+        connection_of(from_kubeconfig(self.0).await?, None, false)
+    }
+}
+
+fn connection_of(
+    mut config: Config,
+    impersonated: Option<&str>,
+    http2: bool,
+) -> Result<Connection, ConnectError> {
     config.default_retry = false;
     config.connect_timeout = Some(CONNECT);
     config.auth_info.impersonate = impersonated.map(str::to_owned).or(config.auth_info.impersonate);

@@ -120,5 +120,6 @@ impl Discovery {
     /// Drops the cached version after an upgrade.
     pub(super) fn forget_server_version(&self) {
         self.version.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.wire.complaints.note_upgrade();
     }
 }

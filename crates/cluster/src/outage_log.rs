@@ -2,11 +2,15 @@
 //!
 //! In: the result of each request.
 //! Out: one line when an outage begins, one when it ends, and every few minutes the number of
-//! failures. Failures of a Sync's own requests are logged by the caller, with the name of the Sync.
+//! failures; and [`ServerNews`]. Failures of a Sync's own requests are logged by the caller, with
+//! the name of the Sync.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use tokio::sync::watch;
 
 use crate::api_error::ApiError;
 use moorline_core::grammar;
@@ -16,6 +20,15 @@ use moorline_runtime::clock;
 
 /// Subject for failures that affect every request.
 const SERVER: &str = "the API server";
+
+/// Outage and upgrades of one API server.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct ServerNews {
+    /// Time since which it has not answered; `None` while it answers.
+    pub(super) silent_since: Option<Timestamp>,
+    /// Number of upgrades that were seen.
+    pub(super) upgrades: u64,
+}
 
 /// Current problems of one API server; cheap to clone.
 #[derive(Debug, Clone)]
@@ -27,12 +40,14 @@ struct OutageState {
     /// True while a problem is open: only then a successful response is news.
     is_open: AtomicBool,
     open: Mutex<LogRepeats>,
+    news: watch::Sender<ServerNews>,
 }
 
 impl Default for OutageLog {
     fn default() -> Self {
         let began = clock::now();
-        Self(Arc::new(OutageState { began, is_open: AtomicBool::new(false), open: Mutex::default() }))
+        let (is_open, open) = (AtomicBool::new(false), Mutex::default());
+        Self(Arc::new(OutageState { began, is_open, open, news: watch::Sender::default() }))
     }
 }
 
@@ -42,6 +57,7 @@ impl OutageLog {
         let request = format_args!("{verb} {path}");
         match failure {
             Some(failure @ (ApiError::Unreachable(_) | ApiError::Timeout(_))) => {
+                self.set_silent(true);
                 let text = failure.to_string();
                 self.warn(SERVER, &text, &format!("{text} ({request})"));
             }
@@ -62,8 +78,32 @@ impl OutageLog {
 
     fn answers(&self) {
         if self.0.is_open.load(Ordering::Relaxed) {
+            self.set_silent(false);
             self.close(SERVER);
         }
+    }
+
+    /// Returns the news of the server.
+    pub(super) fn news(&self) -> watch::Receiver<ServerNews> {
+        self.0.news.subscribe()
+    }
+
+    /// Records an upgrade.
+    pub(super) fn note_upgrade(&self) {
+        self.0.news.send_modify(|news| news.upgrades += 1);
+    }
+
+    /// Records the begin or the end of an outage.
+    fn set_silent(&self, is_silent: bool) {
+        self.0.news.send_if_modified(|news| {
+            let changes = news.silent_since.is_some() != is_silent;
+            if changes {
+                let now = clock::wall();
+                let now = i64::try_from(now.as_secs()).ok().and_then(|at| Timestamp::from_second(at).ok());
+                news.silent_since = now.filter(|_| is_silent);
+            }
+            changes
+        });
     }
 
     fn warn(&self, subject: &str, text: &str, line: &str) {

@@ -6,6 +6,7 @@ pub(super) mod sync;
 pub(super) mod approve;
 pub(super) mod delete;
 pub(super) mod events;
+mod fleet;
 pub(super) mod heartbeats;
 mod history;
 pub(super) mod moves;
@@ -67,11 +68,16 @@ pub(super) fn on_cluster(work: impl AsyncFnOnce(Connection) -> anyhow::Result<Ex
 pub(super) fn with_or_without_cluster(
     work: impl AsyncFnOnce(Result<Connection, ConnectError>) -> anyhow::Result<Exit>,
 ) -> anyhow::Result<Exit> {
+    on_runtime(async { work(connect(None, false).await).await })
+}
+
+/// Runs `work` on this thread.
+pub(super) fn on_runtime(work: impl Future<Output = anyhow::Result<Exit>>) -> anyhow::Result<Exit> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .context("cannot start the runtime")?;
-    runtime.block_on(async { work(connect(None, false).await).await })
+    runtime.block_on(work)
 }
 
 /// A cluster that is only read, with the rights of the user.

@@ -11,12 +11,13 @@ use super::super::exit::Exit;
 use super::super::plan::Colour;
 use super::super::{Streams, sanitize};
 use super::approve::describe;
+use super::fleet::{FleetArgs, FleetFormat, show_fleet};
 use super::heartbeats::are_all_served;
 use super::moves::display_move_target;
 use super::overrides::describe_windows;
 use super::rollback::describe_hold;
 use super::table::{format_age, table};
-use super::{counted, history, namespace, on_cluster, ready, write};
+use super::{counted, history, namespace, on_cluster, on_runtime, ready, write};
 use crate::api::{ApprovalSubject, ConditionType, MOVES_TO_ANNOTATION, short_revision as short};
 use crate::cluster::{Connection, SyncResource};
 use crate::plan::ColourMode;
@@ -36,13 +37,16 @@ const WATCH_INTERVAL: Duration = Duration::from_secs(2);
   moorline status --watch       lines as they change
   moorline status -A -o wide    with health, suspension and message
   moorline status shop -o json | jq '.items[0].status.conditions'
+  moorline status --fleet                     the clusters of one daemon, with their Syncs
+  moorline status --fleet --context a,b       the Syncs of two contexts side by side
+  moorline status --fleet --contexts all      of all contexts of the kubeconfig
 
-Exit codes: 0 all listed Syncs are ready, 1 one is not, or no daemon serves it.")]
+Exit codes: 0 all listed Syncs are ready, 1 one is not, no daemon serves it, or a context failed.")]
 pub(in super::super) struct StatusArgs {
     /// The name of a Sync
     name: Option<String>,
 
-    /// The namespace [default: that of the kubeconfig]
+    /// The namespace [default: that of the kubeconfig; with --fleet all of them]
     #[arg(long, short, value_parser = namespace)]
     namespace: Option<String>,
 
@@ -58,6 +62,9 @@ pub(in super::super) struct StatusArgs {
     #[arg(long, short, value_enum)]
     output: Option<StatusFormat>,
 
+    #[command(flatten)]
+    fleet: FleetArgs,
+
     /// Use of colours
     #[arg(long, value_enum, default_value_t = Colour::Auto)]
     color: Colour,
@@ -72,6 +79,16 @@ enum StatusFormat {
 }
 
 pub(in super::super) fn run(arguments: &StatusArgs, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
+    if arguments.fleet.fleet {
+        let format = match arguments.output {
+            None => FleetFormat::Text,
+            Some(StatusFormat::Json) => FleetFormat::Json,
+            Some(StatusFormat::Yaml) => FleetFormat::Yaml,
+            Some(StatusFormat::Wide | StatusFormat::Name) => bail!("--fleet prints tables, json or yaml"),
+        };
+        let namespace = arguments.namespace.as_deref();
+        return on_runtime(show_fleet(&arguments.fleet, namespace, format, streams));
+    }
     on_cluster(async |connection| {
         let wide = arguments.output == Some(StatusFormat::Wide);
         if arguments.watch && arguments.output.is_some() && !wide {

@@ -5,6 +5,7 @@
 use serde_json::{Value, json};
 
 use super::Document;
+use super::clusters::{api_clusters, fleet};
 use super::parts::{any, extended, flag, foreign, list, nullable, number, object, plain, text, time, word};
 use crate::api;
 
@@ -13,7 +14,8 @@ const fn document(name: &'static str, version: u32, source: &'static str, schema
 }
 
 /// All documents.
-pub const DOCUMENTS: [Document; 16] = [
+pub const DOCUMENTS: [Document; 18] = [
+    document("api-clusters", 1, "/api/v1/clusters", api_clusters),
     document("api-object", 1, "/api/v1/syncs/NAMESPACE/NAME/objects/GROUP/KIND/NAMESPACE/NAME", api_object),
     document("api-sync", 1, "/api/v1/syncs/NAMESPACE/NAME", api_sync),
     document("api-sync-diff", 1, "/api/v1/syncs/NAMESPACE/NAME/diff", api_sync_diff),
@@ -25,6 +27,7 @@ pub const DOCUMENTS: [Document; 16] = [
     document("audit", 1, "each line of moorline audit -o json", audit),
     document("doctor", 1, "moorline doctor -o json", doctor),
     document("events", 1, "moorline events -o json", events),
+    document("fleet", 1, "moorline status --fleet -o json", fleet),
     document("mcp", 1, "each answer of a tool of moorline mcp", mcp),
     document("plan", 1, "moorline plan -o json", plan),
     document("render", 1, "moorline render -o json", render),
@@ -192,6 +195,7 @@ fn repository() -> Value {
 fn card() -> Value {
     object(
         &[
+            ("cluster", text()),
             ("counts", nullable(of_status("objects"))),
             ("dependsOn", list(text())),
             ("lastChange", nullable(time())),

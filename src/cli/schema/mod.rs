@@ -4,6 +4,7 @@
 //! config/schemas, and a test compares both, and validates real outputs.
 
 mod change_rule;
+mod clusters;
 mod documents;
 mod parts;
 

@@ -5,10 +5,12 @@
 
 use std::sync::Arc;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use tokio::sync::watch;
 
 use crate::api::SyncName;
-use crate::report::board::{DaemonRole, StatusBoard, SyncCard};
+use crate::cluster::{Cluster, ServerFacts, WatchGuard, follow_server};
+use crate::report::board::{ClusterFacts, DaemonRole, StatusBoard, SyncCard};
 
 /// Handle to the data of the status page; cheap to clone.
 #[derive(Debug, Clone)]
@@ -47,6 +49,24 @@ impl Board {
         self.change(|board| board.remove(name));
     }
 
+    /// Publishes version and outage of a cluster under this name, until the guard is dropped.
+    /// Without a page nothing is asked.
+    pub(crate) fn follow_cluster(&self, name: &str, cluster: &Cluster) -> Option<FollowedCluster> {
+        let (board, place) = (self.clone(), Box::<str>::from(name));
+        let tell = move |facts: ServerFacts| {
+            let (release, silent_since) = (facts.release, facts.silent_since.map(Time));
+            board.change(|board| {
+                board.set_cluster(&place, ClusterFacts { release, silent_since, version: 0 });
+            });
+        };
+        let board = self.clone();
+        self.is_read.then(|| FollowedCluster {
+            guard: Some(follow_server(cluster, tell)),
+            board,
+            name: name.into(),
+        })
+    }
+
     fn change(&self, change: impl FnOnce(&mut StatusBoard)) {
         if !self.is_read {
             return;
@@ -57,5 +77,61 @@ impl Board {
             change(Arc::make_mut(board));
             board.version != before
         });
+    }
+}
+
+/// A cluster whose version and outage are published.
+pub(crate) struct FollowedCluster {
+    guard: Option<WatchGuard>,
+    board: Board,
+    name: Box<str>,
+}
+
+impl Drop for FollowedCluster {
+    fn drop(&mut self) {
+        drop(self.guard.take());
+        self.board.change(|board| board.remove_cluster(&self.name));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::cluster::Connection;
+    use crate::cluster::lease::WritePermit;
+    use crate::metrics::Metrics;
+    use crate::sandbox::{Options, Sandbox};
+    use crate::settings::Settings;
+
+    #[tokio::test(start_paused = true)]
+    async fn version_and_outage_of_a_cluster_are_published_and_end_with_it() {
+        let sandbox = Sandbox::new(&Options { record_requests: true, ..Options::default() });
+        let (client, link) = sandbox.named_client("east");
+        let settings = Settings { request_timeout: Duration::from_secs(1), ..Settings::default() };
+        let connection = Connection::from_client(client, "default");
+        let cluster = Cluster::new(connection, Metrics::new().unwrap(), WritePermit::unlimited(), &settings);
+        assert!(Board::new(false).follow_cluster("ops/east", &cluster).is_none(), "nobody reads it");
+        let board = Board::new(true);
+        let mut seen = board.watch();
+        let mut wait = async |fits: &dyn Fn(Option<&ClusterFacts>) -> bool| {
+            let found = seen.wait_for(|board| fits(board.clusters.get("ops/east")));
+            tokio::time::timeout(Duration::from_secs(60), found).await.expect("in time").unwrap().clone()
+        };
+        let row = board.follow_cluster("ops/east", &cluster);
+        let is_up = |facts: &ClusterFacts| facts.silent_since.is_none() && facts.release.is_some();
+        wait(&|facts| facts.is_some_and(is_up)).await;
+        link.set_held(true);
+        cluster.discovery().ensure().await.unwrap_err();
+        wait(&|facts| facts.is_some_and(|facts| facts.silent_since.is_some())).await;
+        link.set_held(false);
+        cluster.discovery().ensure().await.unwrap();
+        wait(&|facts| facts.is_some_and(is_up)).await;
+        tokio::time::advance(Duration::from_secs(3600)).await;
+        let asked = sandbox.take_requests().iter().filter(|it| it.uri == "/version").count();
+        assert_eq!(asked, 2, "once at the start, and once after the outage");
+        drop(row);
+        wait(&|facts| facts.is_none()).await;
     }
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::api::{SyncName, SyncSpec};
 use crate::controller::spec::ValidatedSpec;
-use crate::report::board::{SourceSummary, SpecSentence, describe_spec};
+use crate::report::board::{SourceSummary, SpecSentence, describe_spec, named_cluster};
 use crate::source::{Address, LayerSelection, RegistryAddress};
 
 /// Text for a source without a ref.
@@ -57,6 +57,7 @@ pub(crate) fn of_resource(name: &SyncName, sync: &Value) -> SourceSummary {
         interval: text("/spec/interval").into(),
         service_account: Some(account).filter(|account| !account.is_empty()).map(Into::into),
         depends_on: dependencies.into_iter().flatten().filter_map(dependency).collect(),
+        cluster: named_cluster(&name.namespace, sync),
         is_resource: true,
         labels: labels(sync),
         words: sync.get("spec").map(words).unwrap_or_default(),

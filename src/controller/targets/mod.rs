@@ -18,11 +18,13 @@ use super::Context;
 use super::reconcile::prepare::cluster_error;
 use super::spec::TargetSecret;
 use super::status::StatusRecorder;
+use super::status::board::{Board, FollowedCluster};
 use crate::api::{SyncName, target_mark};
 use crate::clock;
 use crate::cluster::remote::{RemoteAccess, is_same_cluster, remote_cluster};
 use crate::cluster::{ApiError, Cluster, Connection, SecretData, SyncWatchEvent, WatchGuard, watch_server};
 use crate::fair_queue::FairQueue;
+use crate::report::board::cluster_name;
 use crate::report::{ErrorCause, ReconcileError};
 use crate::source::OutboundClient;
 use identity::{Confirmation, IDENTITY_NAMESPACE, check_id, read_id, unread};
@@ -67,6 +69,8 @@ struct Target {
     syncs: BTreeSet<SyncName>,
     #[expect(dead_code, reason = "the watch ends when it is dropped")]
     server: WatchGuard,
+    #[expect(dead_code, reason = "the row of the page ends when it is dropped")]
+    row: Option<FollowedCluster>,
 }
 
 impl Targets {
@@ -163,6 +167,7 @@ impl Targets {
         mark: &str,
         access: RemoteAccess,
         (cluster, id): (Cluster, Box<str>),
+        (board, name): (&Board, &str),
     ) -> (Cluster, Box<str>) {
         if let Some(known) = self.known(sync, mark, &access) {
             return known;
@@ -180,9 +185,10 @@ impl Targets {
         let mut state = self.lock();
         let mut syncs = state.known.remove(mark).map(|before| before.syncs).unwrap_or_default();
         syncs.insert(sync.clone());
+        let row = board.follow_cluster(name, &cluster);
         let reads = FairQueue::new(READS);
         let (found, confirmation) = ((cluster.clone(), id.clone()), Arc::default());
-        let target = Target { access, cluster, id, confirmation, reads, syncs, server };
+        let target = Target { access, cluster, id, confirmation, reads, syncs, server, row };
         state.known.insert(mark.into(), target);
         found
     }
@@ -315,7 +321,8 @@ async fn connect_anew(
     let place = format!("{}/{}", sync.namespace, secret.name);
     let cluster = remote_cluster(&context.cluster, connection, &context.settings(), &place);
     let id = read_id(&cluster).await.map_err(|failure| unread(&secret.name, &failure))?;
-    Ok(context.targets.add(sync, mark, access, (cluster, id)))
+    let name = cluster_name(&sync.namespace, &secret.name, secret.key.as_deref());
+    Ok(context.targets.add(sync, mark, access, (cluster, id), (&context.reporting.board, &name)))
 }
 
 fn unusable(secret: &TargetSecret, why: &str) -> ReconcileError {

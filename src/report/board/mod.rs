@@ -5,6 +5,7 @@
 //! objects and the status with the controller; it adds a byte or two per object, and messages for
 //! objects that have something to report.
 
+mod clusters;
 mod object_row;
 mod objects;
 mod redaction;
@@ -17,6 +18,9 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
+pub use clusters::{
+    ClusterFacts, ClusterState, ClusterSummary, HOME_CLUSTER, cluster_name, named_cluster, summarize_clusters,
+};
 pub use object_row::{ObjectPlace, ObjectRow};
 pub use objects::{HealthTable, ObjectHealth, ObjectList, ObjectState};
 pub use redaction::{LiveDifference, LiveObject, NOT_SHOWN, ObjectWriter, RedactedBody, redact_live};
@@ -42,6 +46,8 @@ pub struct StatusBoard {
     pub role: DaemonRole,
     /// One card per Sync.
     pub cards: BTreeMap<SyncName, Arc<SyncCard>>,
+    /// Facts about the API servers of clusters, by name.
+    pub clusters: BTreeMap<Box<str>, ClusterFacts>,
     /// The person whom a page is for; `None` without a sign-in.
     pub viewer: Option<Arc<BoardViewer>>,
 }
@@ -92,6 +98,8 @@ pub struct SourceSummary {
     pub service_account: Option<Box<str>>,
     /// Its dependencies.
     pub depends_on: Vec<SyncName>,
+    /// The cluster of its objects, as [`named_cluster`] names it; `None` for the home cluster.
+    pub cluster: Option<Box<str>>,
     /// True for a resource of the cluster, false for `moorline run --url`.
     pub is_resource: bool,
     /// Labels of the resource, by which the overview groups.
@@ -143,6 +151,29 @@ impl StatusBoard {
         }
     }
 
+    /// Sets what is known of the API server of a cluster.
+    pub fn set_cluster(&mut self, name: &str, facts: ClusterFacts) {
+        let known = self.clusters.get(name);
+        if known.is_some_and(|known| *known == ClusterFacts { version: known.version, ..facts.clone() }) {
+            return;
+        }
+        self.version += 1;
+        self.clusters.insert(name.into(), ClusterFacts { version: self.version, ..facts });
+    }
+
+    /// Forgets the API server of a cluster that no Sync uses any more.
+    pub fn remove_cluster(&mut self, name: &str) {
+        if self.clusters.remove(name).is_some() {
+            self.version += 1;
+        }
+    }
+
+    /// Summarizes the clusters of the Syncs on this board.
+    pub fn summarize_clusters(&self) -> Vec<ClusterSummary> {
+        let syncs = self.cards.values().map(|card| (card.cluster(), &*card.status));
+        summarize_clusters(syncs, |name| self.clusters.get(name).cloned())
+    }
+
     /// Sets the role of this daemon.
     pub fn set_role(&mut self, stance: DaemonRole) {
         if self.role != stance {
@@ -178,6 +209,11 @@ impl SyncCard {
     /// The state of the Sync.
     pub fn state(&self) -> SyncState {
         SyncState::from_status(&self.status)
+    }
+
+    /// The name of the cluster of its objects.
+    pub fn cluster(&self) -> &str {
+        self.source.cluster.as_deref().unwrap_or(HOME_CLUSTER)
     }
 
     /// Reason and message of the Ready condition.

@@ -1,7 +1,7 @@
 //! Badges for states: a label with a sign, never a colour alone.
 
 use super::html::Html;
-use crate::report::board::{ObjectHealth, ObjectState, SyncState};
+use crate::report::board::{ClusterState, ObjectHealth, ObjectState, SyncState};
 
 /// Writes the state of a Sync.
 pub(crate) fn sync(html: &mut Html, state: SyncState) {
@@ -22,6 +22,18 @@ pub(crate) fn sync_style(state: SyncState) -> (&'static str, &'static str) {
         SyncState::Suspended => ("rest", "‖"),
         SyncState::Synced => ("good", "✓"),
     }
+}
+
+/// Writes the state of a cluster.
+pub(crate) fn cluster(html: &mut Html, state: ClusterState) {
+    let (class, sign, word) = match state {
+        ClusterState::OtherCluster => ("bad", "✕", "Other cluster"),
+        ClusterState::Refused => ("bad", "✕", "Refused"),
+        ClusterState::Unreachable => ("bad", "!", "Unreachable"),
+        ClusterState::Unknown => ("busy", "○", "Unknown"),
+        ClusterState::Reachable => ("good", "✓", "Reachable"),
+    };
+    badge(html, class, sign, word, state.meaning());
 }
 
 /// Writes the state of an object compared with Git.

@@ -22,9 +22,11 @@ pub struct Filter {
     pub(crate) typed: String,
     pub(crate) state: String,
     pub(crate) kind: String,
+    /// Only Syncs with objects in this cluster; empty for all.
+    pub(crate) cluster: String,
     /// Order of Syncs; empty for the states that need a person first.
     pub(crate) sort: String,
-    /// Grouping of Syncs: `namespace`, `state` or `label:KEY`; empty for none.
+    /// Grouping of Syncs: `namespace`, `cluster`, `state` or `label:KEY`; empty for none.
     pub(crate) group: String,
     /// Page number, from 1.
     pub(crate) page: usize,
@@ -70,12 +72,13 @@ impl Filter {
         let (text, state) = (typed.trim().to_lowercase(), get("state").trim().to_lowercase());
         let word = |name| get(name).trim().chars().take(MAX_TEXT).collect();
         let (sort, group) = (word("sort"), word("group"));
-        Self { text, typed, state, kind: get("kind"), sort, group, page }
+        let (kind, cluster) = (get("kind"), word("cluster"));
+        Self { text, typed, state, kind, cluster, sort, group, page }
     }
 
     /// True if the filter matches everything.
     pub(crate) fn is_all(&self) -> bool {
-        self.text.is_empty() && self.state.is_empty() && self.kind.is_empty()
+        [&self.text, &self.state, &self.kind, &self.cluster].iter().all(|it| it.is_empty())
     }
 
     /// True if a Sync matches.
@@ -87,7 +90,12 @@ impl Filter {
             word => SyncState::parse(word) == Some(state),
         };
         let holds = |text: &str| text.to_lowercase().contains(&self.text);
-        of_state && (self.text.is_empty() || holds(&card.name.to_string()) || holds(&card.source.url))
+        let is_there = self.cluster.is_empty() || self.cluster == card.cluster();
+        let is_found = || {
+            let cluster = card.source.cluster.as_deref().unwrap_or_default();
+            holds(&card.name.to_string()) || holds(&card.source.url) || holds(cluster)
+        };
+        of_state && is_there && (self.text.is_empty() || is_found())
     }
 
     /// True if an object matches.
@@ -120,6 +128,7 @@ impl Filter {
             ("q", self.typed.as_str()),
             ("state", &self.state),
             ("kind", &self.kind),
+            ("cluster", &self.cluster),
             ("sort", &self.sort),
             ("group", &self.group),
             ("page", &page),
@@ -158,8 +167,10 @@ pub(crate) fn form(
     let states = Choice { name: "state", label: "State", chosen: &filter.state, options: options.collect() };
     select(html, &states);
     more.iter().for_each(|choice| select(html, choice));
-    if !filter.kind.is_empty() {
-        html.void("input", &[("type", "hidden"), ("name", "kind"), ("value", &filter.kind)]);
+    for (name, value) in [("kind", &filter.kind), ("cluster", &filter.cluster)] {
+        if !value.is_empty() {
+            html.void("input", &[("type", "hidden"), ("name", name), ("value", value)]);
+        }
     }
     html.element("button", &[("type", "submit")], "Filter");
     if !filter.is_all() {

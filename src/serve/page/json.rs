@@ -98,7 +98,7 @@ fn short(card: &SyncCard) -> Value {
     let depends_on: Vec<String> = card.source.depends_on.iter().map(ToString::to_string).collect();
     json!({
         "namespace": card.name.namespace, "name": card.name.name,
-        "state": card.state().label(), "reason": reason, "message": message,
+        "cluster": card.cluster(), "state": card.state().label(), "reason": reason, "message": message,
         "repository": {
             "url": card.source.url, "path": card.source.path, "reference": card.source.reference,
         },

@@ -6,6 +6,7 @@
 mod action_forms;
 mod attention_links;
 mod badge;
+mod clusters;
 mod commit;
 mod dependency_graph;
 mod diff_list;
@@ -64,6 +65,8 @@ pub use tree::tree_page;
 pub enum Route {
     /// All Syncs.
     Overview,
+    /// All clusters.
+    Clusters,
     /// One Sync with its objects.
     Sync(SyncName),
     /// Another tab of a Sync.
@@ -141,6 +144,7 @@ pub fn parse_path(path: &str) -> PageRequest {
     let words: Vec<&str> = parts.iter().map(String::as_str).collect();
     let route = match (words.as_slice(), json) {
         ([""], false) | (["syncs"], true) => Route::Overview,
+        (["clusters"], _) => Route::Clusters,
         (["events"], false) => Route::Events,
         (["page.css"], false) => Route::Style,
         (["page.js"], false) => Route::Script,
@@ -177,7 +181,7 @@ fn live_route(namespace: &str, name: &str, rest: &[&str]) -> Route {
 /// each request.
 pub fn version(board: &StatusBoard, route: &Route) -> Option<u64> {
     match route {
-        Route::Overview => Some(board.version),
+        Route::Overview | Route::Clusters => Some(board.version),
         Route::Sync(name) | Route::Tab(name, SyncTab::Timeline | SyncTab::Plan | SyncTab::Settings) => {
             board.cards.get(name).map(|card| sync_version(board, card))
         }
@@ -218,6 +222,7 @@ pub fn objects_to_read(board: &StatusBoard, route: &Route, query: &str) -> Vec<O
             card.map(|card| diff_list::objects_to_read(card, &Filter::parse(query))).unwrap_or_default()
         }
         Route::Overview
+        | Route::Clusters
         | Route::Sync(_)
         | Route::Tab(..)
         | Route::Live(..)
@@ -242,6 +247,8 @@ pub fn respond(
     let found = match &asked.route {
         Route::Overview if asked.json => Some(json::all(board, &filter)),
         Route::Overview => Some(overview::page(board, query, now)),
+        Route::Clusters if asked.json => Some(clusters::data(board, &filter)),
+        Route::Clusters => Some(clusters::page(board, query, now)),
         Route::Tab(name, tab) => {
             board.cards.get(name).and_then(|card| tab_page(board, card, *tab, asked.json, query, look, now))
         }

@@ -1,5 +1,7 @@
 //! The overview page: summary, Syncs that need attention, and the list of all Syncs.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 
 use super::filter::Filter;
@@ -64,6 +66,11 @@ fn verdict(html: &mut Html, board: &StatusBoard, filter: &Filter, now: Timestamp
         counted(all, "Sync"),
         counted(usize::try_from(objects).unwrap_or_default(), "object")
     ));
+    let clusters: BTreeSet<&str> = board.cards.values().map(|card| card.cluster()).collect();
+    if !clusters.is_empty() {
+        html.text(", ");
+        html.link(&Link::clusters(), &[], &counted(clusters.len(), "cluster"));
+    }
     if let Some(last) = board.cards.values().filter_map(|card| card.last_change()).map(|time| time.0).max() {
         html.text("; last change ");
         relative_time::write_time(html, last, now);

@@ -22,6 +22,11 @@ impl Link {
         Self { text: "/".to_owned(), external: false }
     }
 
+    /// The page of all clusters.
+    pub(crate) fn clusters() -> Self {
+        Self { text: "/clusters".to_owned(), external: false }
+    }
+
     /// The page of a Sync.
     pub(crate) fn sync(name: &SyncName) -> Self {
         Self { text: format!("/syncs/{}/{}", part(&name.namespace), part(&name.name)), external: false }

@@ -96,7 +96,8 @@ fn choices<'a>(board: &StatusBoard, filter: &'a Filter) -> [Choice<'a>; 2] {
     keys.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     let labels = keys.into_iter().take(MAX_LABELS);
     let labels = labels.map(|(key, _)| (format!("{LABEL}{key}"), format!("label {key}")));
-    let groups = [text("", "none"), text("namespace", "namespace"), text("state", "state")];
+    let groups =
+        ["", "namespace", "cluster", "state"].map(|it| text(it, if it.is_empty() { "none" } else { it }));
     let groups = groups.into_iter().chain(labels).collect();
     let sort = if filter.sort == "state" { "" } else { &filter.sort };
     [
@@ -109,6 +110,7 @@ fn choices<'a>(board: &StatusBoard, filter: &'a Filter) -> [Choice<'a>; 2] {
 fn group_of(card: &SyncCard, group: &str) -> Option<String> {
     match group {
         "namespace" => Some(card.name.namespace.to_string()),
+        "cluster" => Some(card.cluster().to_owned()),
         "state" => Some(card.state().title().to_owned()),
         _ => {
             let key = group.strip_prefix(LABEL).filter(|key| !key.is_empty())?;
@@ -241,5 +243,6 @@ fn row(html: &mut Html, card: &SyncCard, now: Timestamp) {
 fn follows(card: &SyncCard) -> String {
     let subject = &card.source;
     let path = subject.path.trim_start_matches("./");
-    format!("{} {path}", subject.url.trim_start_matches("https://"))
+    let place = subject.cluster.as_deref().map(|cluster| format!(" in {cluster}")).unwrap_or_default();
+    format!("{} {path}{place}", subject.url.trim_start_matches("https://"))
 }

@@ -67,9 +67,13 @@ pub(super) async fn board(
     })?;
     let sync = match route {
         Route::Sync(sync) | Route::Tab(sync, _) | Route::Object(sync, _) | Route::Live(sync, _) => Some(sync),
-        Route::Overview | Route::Events | Route::Style | Route::Script | Route::Icon | Route::NotFound => {
-            None
-        }
+        Route::Overview
+        | Route::Clusters
+        | Route::Events
+        | Route::Style
+        | Route::Script
+        | Route::Icon
+        | Route::NotFound => None,
     };
     let card = sync.and_then(|sync| board.cards.get(sync)).cloned();
     let mut hidden = HiddenContent::default();

@@ -21,6 +21,7 @@ pub(crate) struct Sandboxed {
     pub(crate) sandbox: Sandbox,
     pub(crate) commit: String,
     url: String,
+    address: SocketAddr,
     folder: Folder,
     _runtime: tokio::runtime::Runtime,
 }
@@ -78,7 +79,12 @@ impl Sandboxed {
         let commit = repository.commit(message, &files, &[]).unwrap();
         let url = format!("file://{}", repository.path().display());
         sandbox.take_requests();
-        Self { sandbox, commit, url, folder, _runtime: runtime }
+        Self { sandbox, commit, url, address, folder, _runtime: runtime }
+    }
+
+    /// The URL of its API server.
+    pub(crate) fn server(&self) -> String {
+        format!("http://{}", self.address)
     }
 
     /// Creates a Sync with this status.

@@ -106,6 +106,7 @@ fn outputs_of_commands_fit_their_schemas() {
     cluster.sync("shop", json!({}));
     for (name, arguments) in [
         ("status", &["status", "-n", "team", "-o", "json"][..]),
+        ("fleet", &["status", "--fleet", "-o", "json"]),
         ("events", &["events", "shop", "-n", "team", "-o", "json"]),
         ("version", &["version", "-o", "json"]),
         ("doctor", &["doctor", "-o", "json"]),
@@ -132,6 +133,7 @@ fn the_json_of_the_page_fits_its_schemas() {
     };
     let all = get("/api/v1/syncs", None);
     fits("api-syncs", &all);
+    fits("api-clusters", &get("/api/v1/clusters", None));
     let mut objects = 0;
     let body = RedactedBody { body: json!({"a": 1}), omission: "x" };
     let difference = |values| LiveDifference { path: "data.a".to_owned(), values };

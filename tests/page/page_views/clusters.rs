@@ -1,0 +1,110 @@
+//! The page of clusters, and Syncs of one cluster on the overview.
+
+use std::sync::Arc;
+
+use moorline::report::board::{ClusterFacts, SourceSummary, StatusBoard, SyncCard};
+use serde_json::json;
+
+use super::{data, page};
+use crate::board::many_syncs;
+
+/// Thirty Syncs in three clusters.
+fn board() -> StatusBoard {
+    spread(many_syncs(30))
+}
+
+/// The board with its Syncs in three clusters: at home, in one that answers, and in one that does not.
+pub(crate) fn spread(mut board: StatusBoard) -> StatusBoard {
+    let cards: Vec<SyncCard> = board.cards.values().map(|card| SyncCard::clone(card)).collect();
+    for (at, card) in cards.into_iter().enumerate() {
+        let cluster = [None, Some("ops/east-kubeconfig"), Some("ops/west/value")][at % 3].map(Into::into);
+        let source = Arc::new(SourceSummary { cluster, ..SourceSummary::clone(&card.source) });
+        board.update_card(SyncCard { source, ..card });
+    }
+    let facts = |release: &str, silent: Option<&str>| ClusterFacts {
+        release: Some(release.into()),
+        silent_since: silent.map(|at| serde_json::from_value(json!(at)).unwrap()),
+        ..ClusterFacts::default()
+    };
+    board.set_cluster("home", facts("v1.36.3", None));
+    board.set_cluster("ops/east-kubeconfig", facts("v1.35.1", None));
+    board.set_cluster("ops/west/value", facts("v1.34.7", Some("2026-11-22T11:00:00Z")));
+    board.set_cluster("ops/nobody-uses-it", facts("v1.30.0", None));
+    board
+}
+
+#[test]
+fn each_cluster_has_a_row_with_state_version_and_syncs() {
+    let board = board();
+    let html = page(&board, "/clusters");
+    for part in [
+        "3 clusters",
+        "<a href=\"/?cluster=home#syncs\">home</a>",
+        "<a href=\"/?cluster=ops%2Feast-kubeconfig#syncs\">ops/east-kubeconfig</a>",
+        "v1.36.3",
+        "v1.35.1",
+        "60 min ago</time>",
+        "/?state=synced&amp;cluster=ops%2Feast-kubeconfig#syncs",
+        "/api/v1/clusters",
+        "where the Syncs are",
+    ] {
+        assert!(html.contains(part), "{part}: {html}");
+    }
+    assert!(!html.contains("nobody-uses-it"), "{html}");
+    let names = |query: &str| -> Vec<String> {
+        let found = data(&board, &format!("/api/v1/clusters{query}"));
+        let rows = found["clusters"].as_array().unwrap().iter();
+        rows.map(|row| format!("{} {}", row["name"].as_str().unwrap(), row["state"].as_str().unwrap()))
+            .collect()
+    };
+    let [home, east, west] =
+        ["home Reachable", "ops/east-kubeconfig Reachable", "ops/west/value Unreachable"];
+    for (query, expect) in [
+        ("", &[home, east, west][..]),
+        ("?q=WEST", &[west]),
+        ("?q=ops&state=reachable", &[east]),
+        ("?state=unreachable", &[west]),
+        ("?q=nothing", &[]),
+    ] {
+        assert_eq!(names(query), expect, "{query}");
+    }
+    let west = data(&board, "/api/v1/clusters?q=west")["clusters"][0].clone();
+    let expect = json!({
+        "name": "ops/west/value", "state": "Unreachable", "since": "2026-11-22T11:00:00Z", "message": null,
+        "serverVersion": "v1.34.7", "syncs": 10, "states": west["states"],
+    });
+    assert_eq!(west, expect);
+    let states = west["states"].as_object().unwrap();
+    assert_eq!(states.values().filter_map(serde_json::Value::as_u64).sum::<u64>(), 10, "{states:?}");
+    assert!(page(&board, "/clusters?q=nothing").contains("No cluster matches the filter."));
+}
+
+#[test]
+fn the_overview_finds_and_groups_syncs_by_cluster() {
+    let board = board();
+    let found = |query: &str| {
+        let syncs = data(&board, &format!("/api/v1/syncs{query}"))["syncs"].as_array().unwrap().clone();
+        assert!(query.is_empty() || syncs.iter().all(|it| it["cluster"] == syncs[0]["cluster"]), "{query}");
+        syncs.len()
+    };
+    for (query, count) in [
+        ("", 30),
+        ("?cluster=home", 10),
+        ("?cluster=ops/east-kubeconfig", 10),
+        ("?cluster=ops/east", 0),
+        ("?q=east-kube", 10),
+        ("?q=home", 0),
+    ] {
+        assert_eq!(found(query), count, "{query}");
+    }
+    let html = page(&board, "/?group=cluster&cluster=ops/west/value");
+    for part in [
+        "<b>ops/west/value</b>",
+        "name=\"cluster\" value=\"ops/west/value\"",
+        "10 of 30 Syncs",
+        "<a href=\"/clusters\">3 clusters</a>",
+        " in ops/west/value</span>",
+    ] {
+        assert!(html.contains(part), "{part}: {html}");
+    }
+}
