@@ -288,7 +288,7 @@ impl Context {
         let Some(secret) = &valid_spec.cluster else { return check_home(recorder).map(|()| home) };
         check_use(self, sync, (secret, valid_spec.service_account.as_deref()), &home).await?;
         let data = inspect::secret(&self.cluster, &sync.namespace, &secret.name).await?;
-        connect_target(self, recorder, secret, data).await
+        connect_target(self, recorder, secret, Arc::new(data)).await
     }
 
     /// Notifies all Syncs.

@@ -280,7 +280,7 @@ pub(super) async fn connect_target(
     context: &Context,
     recorder: &StatusRecorder,
     secret: &TargetSecret,
-    data: SecretData,
+    data: Arc<SecretData>,
 ) -> Result<Cluster, ReconcileError> {
     let sync = recorder.name();
     let invalid = |why: String| unusable(secret, &why);
