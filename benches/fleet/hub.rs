@@ -153,14 +153,14 @@ impl Hub {
         Used { wall, cpu: self.cpu() - cpu, requests: self.requests.take() }
     }
 
-    /// Waits until the daemon sends nothing; returns the requests until then.
+    /// Waits until the daemon sends nothing but watches and Leases; returns the requests until then.
     pub(crate) async fn rest(&self) -> Counts {
         let begun = Instant::now();
-        let mut last = (self.requests.total(), Instant::now());
+        let mut last = (self.requests.notable(), Instant::now());
         while last.1.elapsed() < REST {
             assert!(begun.elapsed() < RESTLESS, "no rest: {:?}", self.requests.take());
             tokio::time::sleep(LOOK).await;
-            let total = self.requests.total();
+            let total = self.requests.notable();
             if total != last.0 {
                 last = (total, Instant::now());
             }

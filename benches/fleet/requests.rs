@@ -63,9 +63,9 @@ impl Requests {
         std::mem::take(&mut self.lock().counts)
     }
 
-    /// Number of requests since the last call of [`Self::take`].
-    pub(crate) fn total(&self) -> usize {
-        self.lock().counts.values().sum()
+    /// Number of requests other than watches and Leases since the last call of [`Self::take`].
+    pub(crate) fn notable(&self) -> usize {
+        sum(&self.lock().counts, is_not_upkeep)
     }
 
     /// Number of Syncs whose last status names this commit as applied.
@@ -113,6 +113,11 @@ fn describe(method: &str, path: &str, query: &str) -> String {
 /// Sum of the counts whose description satisfies a rule.
 pub(crate) fn sum(counts: &Counts, is_meant: impl Fn(&str) -> bool) -> usize {
     counts.iter().filter(|(what, _)| is_meant(what)).map(|(_, count)| count).sum()
+}
+
+/// False for watches and Leases.
+pub(crate) fn is_not_upkeep(what: &str) -> bool {
+    !what.contains(" watch ") && !what.ends_with(" leases")
 }
 
 /// The counts as one line, the most frequent first.

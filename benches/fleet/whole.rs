@@ -10,7 +10,7 @@ use super::arguments::Arguments;
 use super::clusters::Manner;
 use super::floor::floor;
 use super::hub::{Hub, Used};
-use super::requests::{Counts, line, sum};
+use super::requests::{Counts, is_not_upkeep, line, sum};
 use crate::print_bar;
 
 /// Limit of the time until all is applied.
@@ -86,9 +86,4 @@ fn of_floor(used: &Used, floor: f64) -> String {
 fn is_write_in_clusters(what: &str) -> bool {
     let verb = what.strip_prefix("clusters ").and_then(|what| what.split(' ').next());
     verb.is_some_and(|verb| ["create", "update", "patch", "delete"].contains(&verb))
-}
-
-/// False for watches and Leases.
-fn is_not_upkeep(what: &str) -> bool {
-    !what.contains(" watch ") && !what.ends_with(" leases")
 }
