@@ -97,6 +97,7 @@ mod tests {
         let (again, others) =
             tokio::join!(attempt("one", false), join_all((0..9).map(|_| attempt("one", true))));
         assert!(again.unwrap().is_some() && others.iter().all(|found| matches!(found, Ok(None))));
+        tokio::time::advance(Duration::from_millis(1)).await;
         let _ = tokio::join!(attempt("one", false), attempt("two", false));
         assert_eq!(tries.load(Ordering::Relaxed), 4, "another access is an attempt of its own");
     }
