@@ -6,12 +6,15 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Instant;
 
 use tokio::task::AbortHandle;
 
 use crate::substitution_sources::ValuesWatchEvent;
 use crate::syncs::SecretData;
 use moorline_api::ValuesKind;
+use moorline_runtime::clock;
+use moorline_runtime::fair_queue::{FairQueue, SlotGuard};
 
 /// Kind, namespace and name of an object.
 pub(super) type WatchedObject = (ValuesKind, Box<str>, Box<str>);
@@ -19,9 +22,22 @@ pub(super) type WatchedObject = (ValuesKind, Box<str>, Box<str>);
 /// Function that is told each change; it must not call the watches.
 type Tell = Box<dyn FnMut(ValuesWatchEvent<'_>) + Send>;
 
+/// Secrets that are read at the same time: thousands of Syncs start at once.
+const READS: usize = 8;
+
 /// All watches of one identity.
-#[derive(Clone, Default)]
-pub(super) struct SharedWatches(Arc<Mutex<WatchTable>>);
+#[derive(Clone)]
+pub(super) struct SharedWatches {
+    table: Arc<Mutex<WatchTable>>,
+    /// Turns to read a Secret, fair among namespaces.
+    reads: FairQueue,
+}
+
+impl Default for SharedWatches {
+    fn default() -> Self {
+        Self { table: Arc::default(), reads: FairQueue::new(READS) }
+    }
+}
 
 #[derive(Default)]
 struct WatchTable {
@@ -39,6 +55,8 @@ struct Followers {
     tell: BTreeMap<u64, Tell>,
     /// The content that was read last, while a follower keeps it.
     secret: Weak<SecretData>,
+    /// Time at which it was read.
+    read: Option<Instant>,
 }
 
 /// The last event of a watch.
@@ -57,7 +75,7 @@ pub struct SharedWatch {
 
 impl SharedWatches {
     fn lock(&self) -> MutexGuard<'_, WatchTable> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Follows an object. `start` begins the watch of the first follower, which reports with the
@@ -77,6 +95,7 @@ impl SharedWatches {
             last: LastEvent::None,
             tell: BTreeMap::new(),
             secret: Weak::new(),
+            read: None,
         });
         match &watched.last {
             LastEvent::None => {}
@@ -104,18 +123,26 @@ impl SharedWatches {
 
 impl SharedWatch {
     /// Returns the content of the Secret that another follower has read, if the watch says that it
-    /// has not changed since.
-    pub fn secret(&self) -> Option<Arc<SecretData>> {
+    /// has not changed since. While the watch says nothing, it counts if it was read since `asked`.
+    pub fn secret(&self, asked: Instant) -> Option<Arc<SecretData>> {
         let table = self.watches.lock();
         let watched = table.objects.get(&self.object)?;
-        let LastEvent::Version(Some(version)) = &watched.last else { return None };
-        watched.secret.upgrade().filter(|secret| secret.version == *version)
+        let is_new = watched.read.is_some_and(|at| at >= asked);
+        watched.secret.upgrade().filter(|secret| match &watched.last {
+            LastEvent::Version(version) => version.as_ref() == Some(&secret.version),
+            LastEvent::None | LastEvent::Forbidden => is_new,
+        })
+    }
+
+    /// Waits for a turn to read the Secret.
+    pub async fn read_turn(&self) -> SlotGuard {
+        self.watches.reads.acquire(&self.object.1).await
     }
 
     /// Offers the content of the Secret to all followers, for as long as somebody keeps it.
     pub fn offer(&self, secret: &Arc<SecretData>) {
         if let Some(watched) = self.watches.lock().objects.get_mut(&self.object) {
-            watched.secret = Arc::downgrade(secret);
+            (watched.secret, watched.read) = (Arc::downgrade(secret), Some(clock::now()));
         }
     }
 }
@@ -167,9 +194,10 @@ mod tests {
             Arc::new(SecretData { data: Vec::new(), hosts: None, version: version.into(), holds_keys: false })
         };
         let (old, new) = (data("1"), data("2"));
-        assert!(second.secret().is_none());
+        let (begun_at, later) = (clock::now(), clock::now() + std::time::Duration::from_secs(9));
+        assert!(second.secret(begun_at).is_none());
         first.offer(&old);
-        assert!(second.secret().is_some_and(|found| Arc::ptr_eq(&found, &old)));
+        assert!(second.secret(later).is_some_and(|found| Arc::ptr_eq(&found, &old)));
         for (event, is_current) in [
             (ValuesWatchEvent::Version(Some("2")), false),
             (ValuesWatchEvent::Version(Some("1")), true),
@@ -177,13 +205,14 @@ mod tests {
             (ValuesWatchEvent::Forbidden, false),
         ] {
             watches.tell(&object(), begun[0], event);
-            assert_eq!(second.secret().is_some(), is_current, "{event:?}");
+            assert_eq!(second.secret(later).is_some(), is_current, "{event:?}");
         }
+        assert!(second.secret(begun_at).is_some(), "it was read since");
         watches.tell(&object(), begun[0], ValuesWatchEvent::Version(Some("2")));
         first.offer(&new);
-        assert!(second.secret().is_some());
+        assert!(second.secret(later).is_some());
         drop(new);
-        assert!(second.secret().is_none(), "nobody keeps it");
+        assert!(second.secret(later).is_none(), "nobody keeps it");
         assert_eq!(*heard_first.lock().unwrap(), *heard_second.lock().unwrap());
 
         let task = watches.lock().objects[&object()].task.clone();

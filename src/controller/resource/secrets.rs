@@ -12,6 +12,7 @@ use super::super::inspect::secret;
 use super::SyncWorker;
 use super::versions::Versions;
 use crate::api::{SyncName, ValuesKind};
+use crate::clock;
 use crate::cluster::{Cluster, SecretData, SharedWatch, ValuesWatchEvent};
 use crate::controller::cloud_identity::{TokenClusters, chart_identity, source_credentials};
 use crate::controller::reconcile::renderer::ChartLogin;
@@ -109,7 +110,14 @@ impl WatchedSecret {
         sync: &SyncName,
         again: &Notify,
     ) -> Result<Arc<SecretData>, ReconcileError> {
-        if let Some(known) = self.following.secret() {
+        let asked = clock::now();
+        let (mut known, mut turn) = (self.following.secret(asked), None);
+        if known.is_none() {
+            // Another Sync may read it meanwhile.
+            turn = Some(self.following.read_turn().await);
+            known = self.following.secret(asked);
+        }
+        if let Some(known) = known {
             let mut versions = lock(&self.versions);
             versions.read = Some(Some(known.version.clone()));
             if versions.is_another() {
@@ -125,6 +133,8 @@ impl WatchedSecret {
             self.following.offer(data);
         }
         *self.data.lock().unwrap_or_else(PoisonError::into_inner) = found.as_ref().ok().cloned();
+        // The next one finds the content.
+        drop(turn);
         let mut versions = lock(&self.versions);
         versions.read = Some(found.as_ref().ok().map(|data| data.version.clone()));
         if versions.is_another() {
