@@ -153,7 +153,7 @@ impl Hub {
         Used { wall, cpu: self.cpu() - cpu, requests: self.requests.take() }
     }
 
-    /// Waits until the daemon sends nothing but watches and Leases; returns the requests until then.
+    /// Waits until the daemon sends only watches and Leases; returns the requests until then.
     pub(crate) async fn rest(&self) -> Counts {
         let begun = Instant::now();
         let mut last = (self.requests.notable(), Instant::now());
