@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 use super::Context;
 use crate::api::{SyncName, ValuesKind};
 use crate::cluster::key_secret::{self, CURRENT, ID, KeyData};
-use crate::cluster::{ApiError, Cluster, ValuesWatchEvent, WatchGuard, jitter};
+use crate::cluster::{ApiError, Cluster, SharedWatch, ValuesWatchEvent, jitter};
 use crate::proof::{KEY_BYTES, KeyRing};
 
 /// Location of the keys.
@@ -41,7 +41,7 @@ pub struct KeyManager {
     cluster: Cluster,
     place: KeyLocation,
     versions: mpsc::UnboundedReceiver<Option<Box<str>>>,
-    _following: WatchGuard,
+    _following: SharedWatch,
     version: Option<Box<str>>,
     /// Last error that was logged, so that it is logged once.
     reconcile_error: Option<String>,

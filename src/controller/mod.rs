@@ -293,7 +293,7 @@ impl Context {
             ReconcileError { message, ..error }
         };
         let data = data.map_err(about)?;
-        connect_target(self, recorder, secret, data).await
+        connect_target(self, recorder, secret, Arc::new(data)).await
     }
 
     /// Notifies all Syncs.

@@ -60,6 +60,7 @@ mod replicas;
 mod rewind_detection;
 mod server_watch;
 mod service_accounts;
+mod shared_watches;
 mod statuses;
 mod store;
 mod substitution_sources;
@@ -99,6 +100,7 @@ pub use crate::manifests::{ManifestChange, apply_manifest};
 pub use crate::object_requests::{NamespaceState, ObjectRequests};
 pub use crate::server_watch::{ServerFacts, follow_server, watch_server};
 pub use crate::service_accounts::{AccountMetadata, AccountToken, ServiceAccounts};
+pub use crate::shared_watches::SharedWatch;
 pub use crate::substitution_sources::{SubstitutionSources, SubstitutionValues, ValuesWatchEvent};
 pub use crate::sync_client::{OperatorError, SyncListEvent, SyncResource};
 pub use crate::third_party::ThirdPartyKind;
@@ -125,6 +127,7 @@ use crate::crd_watch::CrdWatch;
 use crate::outage_log::OutageLog;
 use crate::rate_limit::{Limits, RateLimit};
 use crate::rewind_detection::WriteHistory;
+use crate::shared_watches::SharedWatches;
 use crate::write_limiter::WriteLimiter;
 use lease::{Terms, WritePermit};
 use moorline_api::SyncName;
@@ -155,6 +158,8 @@ struct Inner {
     discovery: Discovery,
     store: Store,
     watches: Watches,
+    /// Watches of single ConfigMaps and Secrets.
+    shared_watches: SharedWatches,
     scalers: Autoscalers,
     definitions: CrdWatch,
     /// Set once responses without managedFields were logged.
@@ -202,6 +207,7 @@ impl Cluster {
             notary,
             changes,
             watches: Watches::new(wire.clone(), store.clone()),
+            shared_watches: SharedWatches::default(),
             scalers: Autoscalers::new(wire.clone(), store.clone()),
             definitions: CrdWatch::new(wire.clone(), store.clone()),
             discovery: Discovery::new(wire.clone()),

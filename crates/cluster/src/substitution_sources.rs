@@ -5,9 +5,11 @@
 //! watched by name, and only their metadata.
 
 use serde_json::{Map, Value};
+use tokio::task::AbortHandle;
 
+use super::shared_watches::{SharedWatch, WatchedObject};
 use super::watch::{WatchEvent, WatchTarget, follow};
-use super::{ApiError, Inner, WatchGuard, kinds};
+use super::{ApiError, Inner, kinds};
 use crate::api_client::ApiRequest;
 use moorline_api::{KEYS_LABEL, ValuesKind};
 use moorline_metrics::RequestClass;
@@ -44,14 +46,29 @@ impl SubstitutionSources<'_> {
     }
 
     /// Reports the resourceVersion of a ConfigMap or Secret on every change, and none while it does
-    /// not exist, until the guard is dropped. It is watched by name, and only its metadata.
+    /// not exist, until the share is dropped. It is watched by name, and only its metadata; all who
+    /// follow it share one request. `tell` must not call the cluster.
     pub fn watch(
         &self,
         kind: ValuesKind,
         namespace: &str,
         name: &str,
+        tell: impl FnMut(ValuesWatchEvent<'_>) + Send + 'static,
+    ) -> SharedWatch {
+        let object: WatchedObject = (kind, namespace.into(), name.into());
+        let watches = &self.0.shared_watches;
+        watches.follow(object.clone(), Box::new(tell), |watch| {
+            let all = watches.clone();
+            self.start(kind, (namespace, name), move |event| all.tell(&object, watch, event))
+        })
+    }
+
+    fn start(
+        &self,
+        kind: ValuesKind,
+        (namespace, name): (&str, &str),
         mut tell: impl FnMut(ValuesWatchEvent<'_>) + Send + 'static,
-    ) -> WatchGuard {
+    ) -> AbortHandle {
         let target = WatchTarget::one(kind.as_str(), Some(namespace), collection(kind, namespace), name);
         let (mut listing, mut seen) = (true, None);
         let sink = move |event| match event {
@@ -70,7 +87,7 @@ impl SubstitutionSources<'_> {
             WatchEvent::Broken(failure) if failure.code() == Some(403) => tell(ValuesWatchEvent::Forbidden),
             WatchEvent::Rewound | WatchEvent::Upgraded | WatchEvent::Broken(_) => {}
         };
-        WatchGuard(tokio::spawn(follow(self.0.wire.clone(), target, sink)).abort_handle())
+        tokio::spawn(follow(self.0.wire.clone(), target, sink)).abort_handle()
     }
 }
 

@@ -294,6 +294,7 @@ pub fn version(object: &Value) -> u64 {
 }
 
 /// Decoded data of a Secret. It is never formatted.
+#[derive(Clone)]
 pub struct SecretData {
     /// Keys and values.
     pub data: Vec<(String, Vec<u8>)>,

@@ -89,7 +89,8 @@ async fn read(
 ) -> Result<SecretData, ReconcileError> {
     let before = known.take();
     let followed = known.insert(followed(worker, name, before));
-    followed.read(&worker.context.cluster, &worker.name, &worker.inputs_changed).await
+    let data = followed.read(&worker.context.cluster, &worker.name, &worker.inputs_changed).await?;
+    Ok(SecretData::clone(&data))
 }
 
 /// True if a newer spec asks for other signatures of a mount.

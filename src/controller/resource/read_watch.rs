@@ -10,13 +10,13 @@ use tokio::sync::Notify;
 use super::SyncWorker;
 use super::versions::Versions;
 use crate::api::ValuesKind;
-use crate::cluster::{Cluster, ValuesWatchEvent, WatchGuard};
+use crate::cluster::{Cluster, SharedWatch, ValuesWatchEvent};
 
 /// Watch of one ConfigMap or Secret.
 pub(super) struct ReadWatch {
     held: Arc<Mutex<Held>>,
     #[expect(dead_code, reason = "the watch ends when it is dropped")]
-    following: WatchGuard,
+    following: SharedWatch,
 }
 
 /// State of the object, shared with its watch.

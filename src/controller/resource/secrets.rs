@@ -12,7 +12,8 @@ use super::super::inspect::secret;
 use super::SyncWorker;
 use super::versions::Versions;
 use crate::api::{SyncName, ValuesKind};
-use crate::cluster::{Cluster, SecretData, ValuesWatchEvent, WatchGuard};
+use crate::clock;
+use crate::cluster::{Cluster, SecretData, SharedWatch, ValuesWatchEvent};
 use crate::controller::cloud_identity::{TokenClusters, chart_identity, source_credentials};
 use crate::controller::reconcile::renderer::ChartLogin;
 use crate::controller::spec::ValidatedSpec;
@@ -24,8 +25,9 @@ use crate::source::Credentials;
 pub(in crate::controller) struct WatchedSecret {
     name: Box<str>,
     versions: Arc<Mutex<Versions>>,
-    #[expect(dead_code, reason = "the watch ends when it is dropped")]
-    following: WatchGuard,
+    following: SharedWatch,
+    /// The content that was read last.
+    data: Mutex<Option<Arc<SecretData>>>,
 }
 
 /// Returns the credentials from the Secret that the Sync names, and watches the Secret from now
@@ -44,8 +46,8 @@ pub(super) async fn credentials(
     };
     let followed = worker.secret.insert(followed(worker, name, known));
     let data = followed.read(&worker.context.cluster, &worker.name, &worker.inputs_changed).await?;
-    repository_login(&worker.context, cluster, &worker.name, valid_spec, (name, data), &mut worker.permission)
-        .await
+    let login = (&**name, SecretData::clone(&data));
+    repository_login(&worker.context, cluster, &worker.name, valid_spec, login, &mut worker.permission).await
 }
 
 /// Returns the login for the server of the chart that the Sync names, and watches its Secret from
@@ -65,8 +67,8 @@ pub(super) async fn chart_credentials(
     };
     let followed = worker.chart_secret.insert(followed(worker, name, known));
     let data = followed.read(&worker.context.cluster, &worker.name, &worker.inputs_changed).await?;
-    let permission = &mut worker.chart_permission;
-    chart_login(&worker.context, cluster, &worker.name, valid_spec, (name, data), permission).await
+    let (login, permission) = ((&**name, SecretData::clone(&data)), &mut worker.chart_permission);
+    chart_login(&worker.context, cluster, &worker.name, valid_spec, login, permission).await
 }
 
 /// Watches a Secret for a Sync, or keeps the existing watch of the same one.
@@ -95,20 +97,44 @@ pub(in crate::controller) fn follow(
             }
         };
         let following = cluster.substitution_sources().watch(ValuesKind::Secret, namespace, name, tell);
-        WatchedSecret { name: name.into(), versions, following }
+        WatchedSecret { name: name.into(), versions, following, data: Mutex::default() }
     })
 }
 
 impl WatchedSecret {
-    /// Reads the Secret. Notifies `again` if it has changed meanwhile.
+    /// Returns the content of the Secret, which all Syncs that follow it share. It is read unless
+    /// the watch says that it is the same as before. Notifies `again` if it has changed meanwhile.
     pub(in crate::controller) async fn read(
         &self,
         cluster: &Cluster,
         sync: &SyncName,
         again: &Notify,
-    ) -> Result<SecretData, ReconcileError> {
+    ) -> Result<Arc<SecretData>, ReconcileError> {
+        let asked = clock::now();
+        let (mut known, mut turn) = (self.following.secret(asked), None);
+        if known.is_none() {
+            // Another Sync may read it meanwhile.
+            turn = Some(self.following.read_turn().await);
+            known = self.following.secret(asked);
+        }
+        if let Some(known) = known {
+            let mut versions = lock(&self.versions);
+            versions.read = Some(Some(known.version.clone()));
+            if versions.is_another() {
+                again.notify_one();
+            }
+            drop(versions);
+            *self.data.lock().unwrap_or_else(PoisonError::into_inner) = Some(known.clone());
+            return Ok(known);
+        }
         *lock(&self.versions) = Versions::default();
-        let found = secret(cluster, &sync.namespace, &self.name).await;
+        let found = secret(cluster, &sync.namespace, &self.name).await.map(Arc::new);
+        if let Ok(data) = &found {
+            self.following.offer(data);
+        }
+        *self.data.lock().unwrap_or_else(PoisonError::into_inner) = found.as_ref().ok().cloned();
+        // The next one finds the content.
+        drop(turn);
         let mut versions = lock(&self.versions);
         versions.read = Some(found.as_ref().ok().map(|data| data.version.clone()));
         if versions.is_another() {

@@ -28,6 +28,8 @@ pub(crate) struct EventQueue {
     open: VecDeque<Note>,
     rest: Option<Rest>,
     written: VecDeque<Instant>,
+    /// Turn within the limit of the namespace, once one is reserved.
+    turn: Option<Instant>,
 }
 
 /// Notes beyond the limit: the first ones, and their number.
@@ -70,8 +72,20 @@ impl EventQueue {
     pub(crate) fn due(&self, now: Instant) -> Option<Duration> {
         let waits = !self.open.is_empty() || self.rest.is_some();
         let full = self.written.front().filter(|_| self.written.len() == MAX_EVENTS);
-        let left = full.map(|at| WINDOW.saturating_sub(now.duration_since(*at)));
-        waits.then(|| left.unwrap_or_default())
+        let left = full.map(|at| WINDOW.saturating_sub(now.duration_since(*at))).unwrap_or_default();
+        let turn = self.turn.map(|at| at.saturating_duration_since(now)).unwrap_or_default();
+        waits.then(|| left.max(turn))
+    }
+
+    /// True if an Event may be written now within the limit of the namespace: at once, or when the
+    /// turn has come that `reserve` gave. Without a turn, all waiting notes are dropped.
+    pub(crate) fn has_turn(&mut self, now: Instant, reserve: impl FnOnce() -> Option<Duration>) -> bool {
+        let turn = self.turn.or_else(|| reserve().map(|wait| now + wait));
+        self.turn = turn.filter(|at| *at > now);
+        if turn.is_none() {
+            (self.open, self.rest) = (VecDeque::new(), None);
+        }
+        turn.is_some_and(|at| at <= now)
     }
 
     /// Combines the waiting notes from this one on.
@@ -140,6 +154,25 @@ mod tests {
         assert_eq!(queue.due(later), Some(Duration::from_secs(15)));
         assert_eq!(taken(&mut queue, begun + WINDOW), ["r10; r11; r12; r13; r14; and 15 more"]);
         assert_eq!(queue.due(begun + WINDOW), None);
+    }
+
+    #[test]
+    fn a_turn_is_reserved_once_and_notes_without_one_are_dropped() {
+        let (mut queue, now) = (EventQueue::default(), Instant::now());
+        let (soon, asked) = (Duration::from_secs(7), std::cell::Cell::new(0));
+        let reserve = |wait: Option<Duration>| {
+            asked.set(asked.get() + 1);
+            wait
+        };
+        queue.add(note(0));
+        assert!(queue.has_turn(now, || reserve(Some(Duration::ZERO))));
+        assert!(!queue.has_turn(now, || reserve(Some(soon))));
+        assert_eq!((queue.due(now), asked.get()), (Some(soon), 2));
+        assert!(!queue.has_turn(now, || reserve(None)) && queue.has_turn(now + soon, || reserve(None)));
+        assert_eq!((asked.get(), taken(&mut queue, now + soon)), (2, vec!["r0".to_owned()]));
+        queue.add(note(1));
+        assert!(!queue.has_turn(now + soon, || reserve(None)));
+        assert_eq!((queue.due(now + soon), taken(&mut queue, now + soon).len()), (None, 0));
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -31,16 +32,28 @@ impl Allowances {
 
     /// True if one more may be written about a Sync of this namespace.
     pub(crate) fn take(&self, namespace: &str) -> bool {
+        self.limited(namespace, TokenBucket::take)
+    }
+
+    /// Reserves one more, and returns the time until it may be written; none if that is too long.
+    /// Thousands of Syncs of a namespace wait for their turns without asking again.
+    pub(crate) fn turn(&self, namespace: &str) -> Option<Duration> {
+        self.limited(namespace, |bucket| bucket.reserve(LONGEST))
+    }
+
+    fn limited<T>(&self, namespace: &str, take: impl FnOnce(&TokenBucket) -> T) -> T {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= MAX_NAMESPACES {
             // A limit with its full burst equals a new one.
             known.retain(|_, bucket| !bucket.is_whole());
         }
         let new = || TokenBucket::new(self.each);
-        known.entry(namespace.into()).or_insert_with(new).take()
+        take(known.entry(namespace.into()).or_insert_with(new))
     }
 }
 
+/// Longest wait of an Event for its turn. Later ones are left out: the status says the same.
+const LONGEST: Duration = Duration::from_secs(60);
 /// Most namespaces before unused limits are removed.
 const MAX_NAMESPACES: usize = 1024;
 

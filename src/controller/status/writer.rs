@@ -16,7 +16,7 @@ use crate::clock;
 
 /// Pause between two statuses of a Sync.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Pause before the next attempt to write Events when their namespace has used up its budget.
+/// Shortest pause before Events that wait for their turn.
 const CROWDED: Duration = Duration::from_secs(1);
 /// First and longest back-off after a status that could not be written.
 const RETRY: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
@@ -127,12 +127,12 @@ async fn say_queued(recorder: &StatusRecorder) {
 async fn write_queued(recorder: &StatusRecorder, uid: &str) {
     loop {
         let note = {
-            let mut state = recorder.lock();
-            let is_due = state.queue.due(clock::now()) == Some(Duration::ZERO);
-            if !is_due || !recorder.0.reporting.events.take(&recorder.0.name.namespace) {
+            let (mut state, now) = (recorder.lock(), clock::now());
+            let turn = || recorder.0.reporting.events.turn(&recorder.0.name.namespace);
+            if state.queue.due(now) != Some(Duration::ZERO) || !state.queue.has_turn(now, turn) {
                 return;
             }
-            state.queue.take(clock::now())
+            state.queue.take(now)
         };
         let Some(Note { reason, text }) = note else { return };
         send(recorder, event(&recorder.0.name, uid, "Normal", &reason, &text)).await;

@@ -15,7 +15,7 @@ use super::super::Context;
 use super::super::resource::secrets::{WatchedSecret, follow};
 use super::super::worker::repository_credentials::{SecretPermission, repository_login};
 use crate::api::{GitGenerator, SyncName, SyncSet, SyncSpec};
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, SecretData};
 use crate::controller::reconcile::prepare::source_error;
 use crate::controller::spec::identity::login_owner;
 use crate::controller::spec::{ValidatedSpec, validate_within};
@@ -91,7 +91,7 @@ impl SetSource {
                 let place = (&*name.namespace, &**secret);
                 let followed = self.secret.insert(follow(&context.cluster, place, inputs_changed, known));
                 let data = followed.read(&context.cluster, name, inputs_changed).await?;
-                let login = (&**secret, data);
+                let login = (&**secret, SecretData::clone(&data));
                 repository_login(context, cluster, name, &self.valid_spec, login, &mut self.permission)
                     .await?
             }

@@ -5,6 +5,7 @@
 //! and a queue of its own; nothing of it is used for another cluster, and the home identity is
 //! never used for it. A Secret with other data gets a new connection.
 
+mod attempts;
 mod identity;
 mod kubeconfig;
 
@@ -27,6 +28,7 @@ use crate::fair_queue::FairQueue;
 use crate::report::board::cluster_name;
 use crate::report::{ErrorCause, ReconcileError};
 use crate::source::OutboundClient;
+use attempts::Attempts;
 use identity::{Confirmation, IDENTITY_NAMESPACE, check_id, read_id, unread};
 use kubeconfig::read_access;
 
@@ -44,6 +46,8 @@ pub type RemoteConnector = Box<dyn Fn(&RemoteAccess) -> Result<Connection, Strin
 #[derive(Default)]
 pub struct Targets {
     state: Mutex<TargetState>,
+    /// Attempts to connect, one at a time for each cluster.
+    attempts: Attempts,
     connector: OnceLock<RemoteConnector>,
 }
 
@@ -286,7 +290,7 @@ pub(super) async fn connect_target(
     context: &Context,
     recorder: &StatusRecorder,
     secret: &TargetSecret,
-    data: SecretData,
+    data: Arc<SecretData>,
 ) -> Result<Cluster, ReconcileError> {
     let sync = recorder.name();
     let invalid = |why: String| unusable(secret, &why);
@@ -296,7 +300,18 @@ pub(super) async fn connect_target(
     drop(data);
     let (cluster, id) = match context.targets.known(sync, mark, &access) {
         Some(known) => known,
-        None => connect_anew(context, sync, (secret, mark), access).await?,
+        None => {
+            let anew = || connect_anew(context, sync, (secret, mark), access.clone());
+            let attempt = context.targets.attempts.share(mark, &access, anew).await?;
+            match attempt {
+                Some(found) => found,
+                // Another Sync has connected meanwhile.
+                None => match context.targets.known(sync, mark, &access) {
+                    Some(known) => known,
+                    None => connect_anew(context, sync, (secret, mark), access).await?,
+                },
+            }
+        }
     };
     check_id(recorder, &secret.name, &id).await.map(|()| cluster)
 }
