@@ -108,11 +108,11 @@ pub(super) fn tell_health(worker: &mut Reconciler) {
     worker.health_moved = true;
     worker.reported_health.again = None;
     let (Some(summary), now) = (worker.health_monitor.summary(), worker.context.now()) else { return };
+    // Syncs that depend on this one follow its actual health, not the reported one.
+    publish_applied(worker);
     if worker.reported_health.summary.as_ref() == Some(&summary) {
         return;
     }
-    // Syncs that depend on this one follow its actual health, not the reported one.
-    publish_applied(worker);
     note_health(worker);
     if let Some(again) = worker.reported_health.waits(&summary, now) {
         worker.reported_health.again = Some(again);
