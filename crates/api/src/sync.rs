@@ -232,7 +232,7 @@ pub struct Dependency {
         .message("write the name of a namespace: lower-case letters, digits and -, such as infra"))]
     pub namespace: Option<String>,
 
-    /// How long the objects of that Sync have to be healthy without interruption before this Sync applies the commit. The time
+    /// Time for which the objects of that Sync have to be healthy without interruption before this Sync applies the commit. It
     /// begins when that Sync has applied the commit, or the last one that changed its objects. Absent: they have to be healthy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub healthy_for: Option<DurationText>,

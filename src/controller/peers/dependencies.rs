@@ -306,7 +306,7 @@ mod tests {
         assert_eq!(reason(), Some(WaitReason::Until(told.to_owned(), end)));
         tokio::time::advance(9 * minute).await;
         assert_eq!(reason(), Some(WaitReason::Until(told.to_owned(), end)), "the text stays the same");
-        // An interruption begins it anew.
+        // An interruption starts it again.
         all.set_applied(&name("a"), Some(next.clone()), Some(span(hour + 9 * minute)));
         tokio::time::advance(9 * minute).await;
         assert!(why(&all, "b", &next).contains("1970-01-01T01:19:00Z"));

@@ -18,7 +18,7 @@ use crate::controller::status::worker_event::WorkerEvent;
 use crate::report::{ErrorCause, ReconcileError};
 use crate::source::Revision;
 
-/// What a Sync waits for, and what the Syncs that depend on it wait for.
+/// State of the waits of a Sync, and of the Syncs that depend on it.
 #[derive(Default)]
 pub(super) struct DependencyState {
     /// The last revision that did not have to wait for dependencies.
@@ -101,7 +101,7 @@ pub(super) fn publish_applied(worker: &mut Reconciler) {
     let (suspended, now) = (worker.order.valid_spec.suspend, (clock::now(), clock::wall()));
     let healthy =
         worker.dependencies.healthy_time.observe(summary.as_ref(), suspended, now, || recorder.status());
-    let applied = worker.last_applied.as_ref().filter(|_| is_well(worker));
+    let applied = worker.last_applied.as_ref().filter(|_| is_well(worker, summary.as_ref()));
     let applied = applied.map(|revision| applied_at(worker, revision));
     worker.context.peers.set_applied(&worker.owner, applied, healthy);
 }

@@ -1,7 +1,7 @@
 //! Measures for how long the applied objects of a Sync have been healthy without interruption.
 //!
 //! In: the digest of the applied objects, and their health. Out: a [`HealthySpan`] for the Syncs
-//! that wait for it by `healthyFor`. Other objects and any unhealthy object begin it anew; an
+//! that wait for it by `healthyFor`. Other objects and any unhealthy object start it again; an
 //! object that is being read after a write does not. After a restart it follows from the status.
 
 use std::time::{Duration, Instant};

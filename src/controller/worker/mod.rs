@@ -86,7 +86,7 @@ struct Reconciler {
     /// Time at which the revision was first observed, until it is applied; none if it was applied
     /// before.
     seen_at: Option<Instant>,
-    /// What the Sync waits for, and what others wait for.
+    /// State of the waits for dependencies.
     dependencies: DependencyState,
     /// No revision was observed since the start.
     is_first: bool,
