@@ -14,6 +14,7 @@ use super::temporary_folder::TemporaryFolder;
 use crate::api::{APPROVE_ANNOTATION, SyncName, SyncStatus};
 use crate::cluster::{Cluster, Connection, Lookup};
 use crate::controller::inspect_sync_set::plan_sync_set;
+use crate::controller::sync_sets::set_rollout::describe_rollout;
 use crate::metrics::Metrics;
 use crate::plan::{ColourMode, DetailLevel, Style, format_plan};
 use crate::sanitize::sanitize;
@@ -79,7 +80,7 @@ async fn look_up(connection: &Connection, name: &SyncName) -> anyhow::Result<(Va
 fn written(plan: &SetPlan) -> impl Iterator<Item = &SetChild> {
     plan.steps.iter().filter_map(|step| match step {
         SetStep::Create(child) | SetStep::Update { child, .. } => Some(child),
-        SetStep::Keep(_) | SetStep::Await(_) | SetStep::Conflict(_) => None,
+        SetStep::Keep(_) | SetStep::Await(_) | SetStep::Conflict(_) | SetStep::Hold(_) => None,
     })
 }
 
@@ -91,17 +92,27 @@ fn print(plan: &SetPlan, name: &SyncName, streams: &mut Streams<'_>) -> anyhow::
             SetStep::Keep(child) => ("keep", child),
             SetStep::Await(child) => ("create when its deletion ends", child),
             SetStep::Conflict(child) => ("conflict: a Sync that is not of this SyncSet has the name", child),
+            SetStep::Hold(child) => ("change when its stage begins", child),
         };
-        writeln!(streams.data, "{}: {word}", sanitize(child))?;
+        let stage = plan.rollout.as_ref().and_then(|rollout| rollout.stages.get(child));
+        let stage = stage.map(|stage| format!(" (stage {stage})")).unwrap_or_default();
+        writeln!(streams.data, "{}: {word}{stage}", sanitize(child))?;
     }
+    let open = plan.rollout.as_ref().and_then(|rollout| rollout.state.as_ref());
     let (word, syncs) = match &plan.removal {
         PlannedRemoval::Remove(gone) => ("remove", gone.iter().map(|(name, _, _)| name.clone()).collect()),
         PlannedRemoval::Hold { syncs, .. } => ("hold: the removal needs approval", syncs.clone()),
+        PlannedRemoval::Wait { syncs, .. } if open.is_some() => {
+            ("remove after the last stage", syncs.clone())
+        }
         PlannedRemoval::Wait { syncs, .. } => ("remove when the other Syncs have rendered", syncs.clone()),
         PlannedRemoval::Keep(left) => ("keep: spec.prune.enabled is false", left.clone()),
     };
     for sync in &syncs {
         writeln!(streams.data, "{}: {word}", sanitize(sync))?;
+    }
+    if let Some(open) = open {
+        streams.say(&format!("note: {}", sanitize(&describe_rollout(open))));
     }
     if let PlannedRemoval::Hold { hash, .. } = &plan.removal {
         let SyncName { namespace, name, .. } = name;
@@ -137,7 +148,7 @@ async fn print_child(
 
 fn exit(plan: &SetPlan) -> Exit {
     let is_held = matches!(&plan.removal, PlannedRemoval::Hold { .. } | PlannedRemoval::Wait { .. })
-        || plan.steps.iter().any(|step| matches!(step, SetStep::Conflict(_)));
+        || plan.steps.iter().any(|step| matches!(step, SetStep::Conflict(_) | SetStep::Hold(_)));
     let removes = matches!(&plan.removal, PlannedRemoval::Remove(gone) if !gone.is_empty());
     match (written(plan).next().is_some() || removes, is_held) {
         (true, _) => Exit::Changes,

@@ -20,7 +20,7 @@ use crate::report::{ErrorCause, ReconcileError};
 use crate::source::{Credentials, Repositories};
 use crate::sync_set::{
     CompiledSet, ExistingSync, RemovalPolicy, SetChildren, SetOwner, SetPlan, cluster_generators, generate,
-    git_generators, plan_children,
+    git_generators, hold_stages, plan_children,
 };
 
 /// Longest time of the polls and reads.
@@ -70,7 +70,8 @@ pub async fn plan_sync_set(
     let approved = set.metadata.annotations.as_ref().and_then(|all| all.get(APPROVE_ANNOTATION));
     let policy = RemovalPolicy::of(set.spec.prune.as_ref(), approved.map(String::as_str));
     let existing: Vec<ExistingSync> = syncs.iter().map(|sync| ExistingSync::of(sync, &owner)).collect();
-    Ok(plan_children(&children, &existing, &policy, |_, _| false))
+    let plan = plan_children(&children, &existing, &policy, |_, _| false);
+    Ok(hold_stages(plan, (&children, &existing), clock::wall()))
 }
 
 fn refused(message: String) -> ReconcileError {

@@ -140,7 +140,7 @@ pub struct WindowSelector {
 #[derive(KubeSchema, Serialize, Deserialize, Debug, Clone, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("!(self.operator in ['In', 'NotIn']) || (has(self.values) && size(self.values) > 0)")
-    .message("write the values of In or NotIn: without any, the window would select nothing, or everything"))]
+    .message("write the values of In or NotIn: without any, nothing would be selected, or everything"))]
 pub struct WindowRequirement {
     /// The label.
     pub key: String,
@@ -187,7 +187,8 @@ impl WindowSelector {
 }
 
 impl WindowRequirement {
-    fn fits(&self, labels: &BTreeMap<String, String>) -> bool {
+    /// True if the labels meet the requirement.
+    pub fn fits(&self, labels: &BTreeMap<String, String>) -> bool {
         let value = labels.get(&self.key);
         match self.operator {
             LabelOperator::In => value.is_some_and(|value| self.values.contains(value)),

@@ -72,6 +72,8 @@ mod sync;
 mod sync_name;
 #[cfg(feature = "crd")]
 mod sync_set;
+#[cfg(feature = "crd")]
+mod sync_set_rollout;
 mod sync_target;
 mod window_override;
 
@@ -161,6 +163,8 @@ pub use sync_set::{
     PathPatterns, SetCounts, SetRevision, SyncRemoval, SyncSet, SyncSetSpec, SyncSetStatus, SyncTemplate,
     TemplateMetadata,
 };
+#[cfg(feature = "crd")]
+pub use sync_set_rollout::{RolloutStage, RolloutStatus, SetRollout};
 pub use sync_target::{MAX_TARGET_NAME, target_mark};
 pub use window_override::{
     OVERRIDE_ANNOTATION, OVERRIDE_BY_ANNOTATION, OVERRIDE_REASON_ANNOTATION, WindowOverride,

@@ -217,6 +217,7 @@ pub struct RollbackPolicy {
 
 /// A Sync that another one depends on.
 #[derive(Serialize, Deserialize, KubeSchema, Debug, Clone, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
 pub struct Dependency {
     /// The name of that Sync.
     #[schemars(length(min = 1, max = 52))]
@@ -230,6 +231,11 @@ pub struct Dependency {
     #[x_kube(validation = Rule::new("self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')")
         .message("write the name of a namespace: lower-case letters, digits and -, such as infra"))]
     pub namespace: Option<String>,
+
+    /// Time for which the objects of that Sync have to be healthy without interruption before this Sync applies the commit. It
+    /// begins when that Sync has applied the commit, or the last one that changed its objects. Absent: they have to be healthy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub healthy_for: Option<DurationText>,
 }
 
 /// Rules for objects that are no longer in Git.

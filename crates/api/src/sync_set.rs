@@ -19,6 +19,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::sync_set_rollout::{RolloutStatus, SetRollout};
 use super::{ClusterGenerator, DeletionPolicy, DurationText, GitRef, PruneBudget, SecretRef, SyncSpec};
 
 /// Many Syncs from one template.
@@ -104,6 +105,10 @@ pub struct SyncSetSpec {
     /// Rules for the removal of Syncs that the generators no longer give.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prune: Option<SyncRemoval>,
+
+    /// Stages in which new specs of the Syncs go out; absent: all at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rollout: Option<SetRollout>,
 
     /// Rule for the Syncs when the SyncSet is deleted: Orphan, the default, leaves them; Delete deletes them, each by its own
     /// deletionPolicy.
@@ -328,6 +333,10 @@ pub struct SyncSetStatus {
     /// A removal that waits for approval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub removal: Option<HeldRemoval>,
+
+    /// The stage of the roll-out that is not over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rollout: Option<RolloutStatus>,
 }
 
 /// Numbers of Syncs of a set.

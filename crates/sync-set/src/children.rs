@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use crate::existing::SetOwner;
 use crate::generate::ParameterSets;
 use crate::hash;
+use crate::rollout::RolloutPolicy;
 use crate::template::CompiledSet;
 
 /// Number of bytes of the hash of a Sync.
@@ -35,6 +36,7 @@ pub struct SetChild {
 pub struct SetChildren {
     by_name: BTreeMap<String, SetChild>,
     has_empty_generator: bool,
+    rollout: Option<RolloutPolicy>,
 }
 
 impl SetChildren {
@@ -74,7 +76,11 @@ impl SetChildren {
         errors.dedup();
         errors.truncate(MAX_ERRORS);
         match errors.is_empty() {
-            true => Ok(Self { by_name: found, has_empty_generator: parameters.has_empty_generator() }),
+            true => Ok(Self {
+                by_name: found,
+                has_empty_generator: parameters.has_empty_generator(),
+                rollout: set.rollout.clone(),
+            }),
             false => Err(errors),
         }
     }
@@ -97,6 +103,11 @@ impl SetChildren {
     /// True if a generator gives nothing: then no removal is within the budget.
     pub(crate) fn has_empty_generator(&self) -> bool {
         self.has_empty_generator
+    }
+
+    /// Returns the stages, if the set has any.
+    pub(crate) fn rollout(&self) -> Option<&RolloutPolicy> {
+        self.rollout.as_ref()
     }
 
     /// Returns the Sync of this name.

@@ -8,6 +8,7 @@
 use moorline_api::{INSTANCE_LABEL, PRUNE_ANNOTATION, SYNC_SET_ANNOTATION, SYNC_SET_HASH_ANNOTATION};
 use serde_json::{Value, json};
 
+use crate::child_condition::ChildCondition;
 use crate::hash;
 
 /// Number of bytes of the hash of a Sync's own fields.
@@ -76,6 +77,7 @@ pub struct ExistingSync {
     /// True if the daemon knows the objects of its newest spec, and so what it claims.
     pub(crate) has_rendered: bool,
     pub(crate) ownership: Ownership,
+    pub(crate) condition: ChildCondition,
     pub(crate) hash: Option<String>,
     pub(crate) is_kept: bool,
     pub(crate) has_own_entry: bool,
@@ -108,6 +110,7 @@ impl ExistingSync {
             is_ready: is_ready(sync),
             has_rendered: has_rendered(sync),
             ownership,
+            condition: ChildCondition::of(sync, &manager),
             hash: annotation(SYNC_SET_HASH_ANNOTATION).map(str::to_owned),
             is_kept: annotation(PRUNE_ANNOTATION) == Some("disabled"),
             has_own_entry,

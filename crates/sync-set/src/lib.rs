@@ -3,7 +3,8 @@
 //! In: a SyncSet, the files of its repositories, the metadata of its clusters' Secrets, and the
 //! Syncs of its namespace.
 //! Out: [`ParameterSets`] from generators (`generate.rs`), [`SetChildren`] from a [`CompiledSet`]
-//! (`children.rs` over `template.rs` and `settable_fields.rs`), and a [`SetPlan`] (`plan.rs`).
+//! (`children.rs` over `template.rs` and `settable_fields.rs`), and a [`SetPlan`] (`plan.rs`), held
+//! back in stages (`rollout.rs`).
 //!
 //! Parameter sets exist only when every generator has answered, and a plan only of all children of
 //! a set. So an answer that is incomplete removes nothing, by type.
@@ -13,6 +14,7 @@
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
+mod child_condition;
 mod child_name;
 mod children;
 mod cluster_parameters;
@@ -24,8 +26,10 @@ mod generate;
 mod git_parameters;
 mod parameters;
 mod plan;
+mod rollout;
 mod settable_fields;
 mod template;
+mod unavailable;
 mod unread_field;
 
 pub use children::{SetChild, SetChildren};
@@ -34,6 +38,7 @@ pub use existing::{ExistingSync, SetOwner};
 pub use generate::{MAX_SETS, ParameterSets, cluster_generators, generate, git_generators};
 pub use git_parameters::{read_folders, select_files};
 pub use plan::{PlannedRemoval, RemovalPolicy, SetPlan, SetStep, plan_children};
+pub use rollout::{PlannedRollout, RolloutState, hold_stages};
 pub use settable_fields::is_settable;
 pub use template::CompiledSet;
 

@@ -13,6 +13,7 @@ use serde_json::Value;
 use crate::children::{SetChild, SetChildren};
 use crate::existing::{ExistingSync, Ownership};
 use crate::hash;
+use crate::rollout::PlannedRollout;
 
 /// Removals without approval, unless the spec has a budget: at most one Sync, or this share.
 const DEFAULT_BUDGET: (usize, usize) = (1, 10);
@@ -77,6 +78,18 @@ pub enum SetStep {
     Await(String),
     /// A Sync of this name exists that is not the set's own.
     Conflict(String),
+    /// It differs, or does not exist, and waits for its stage.
+    Hold(String),
+}
+
+impl SetStep {
+    /// Returns the name of the Sync.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Create(child) | Self::Update { child, .. } => &child.name,
+            Self::Keep(name) | Self::Await(name) | Self::Conflict(name) | Self::Hold(name) => name,
+        }
+    }
 }
 
 /// A removal of Syncs.
@@ -109,6 +122,8 @@ pub struct SetPlan {
     pub steps: Vec<SetStep>,
     /// The Syncs of the set that are no children any more.
     pub removal: PlannedRemoval,
+    /// The stages, if the set has any.
+    pub rollout: Option<PlannedRollout>,
 }
 
 /// Plans the Syncs of a set. `is_accepted` is true for a Sync that the API server stored in this
@@ -137,7 +152,7 @@ pub fn plan_children(
     });
     let steps: Vec<SetStep> = steps.collect();
     let awaited = find_awaited(&steps, existing);
-    SetPlan { removal: plan_removal(children, existing, policy, awaited), steps }
+    SetPlan { removal: plan_removal(children, existing, policy, awaited), steps, rollout: None }
 }
 
 /// Returns the children whose claims are not known.
@@ -145,7 +160,9 @@ fn find_awaited(steps: &[SetStep], existing: &[ExistingSync]) -> Vec<String> {
     let has_rendered = |name: &str| existing.iter().any(|live| live.name == *name && live.has_rendered);
     let awaited = steps.iter().filter_map(|step| match step {
         SetStep::Keep(name) if has_rendered(name) => None,
-        SetStep::Keep(name) | SetStep::Await(name) | SetStep::Conflict(name) => Some(name),
+        SetStep::Keep(name) | SetStep::Await(name) | SetStep::Conflict(name) | SetStep::Hold(name) => {
+            Some(name)
+        }
         SetStep::Create(child) | SetStep::Update { child, .. } => Some(&child.name),
     });
     awaited.cloned().collect()

@@ -11,6 +11,7 @@ const FIELDS: &[&str] = &[
     "/spec/conflicts",
     "/spec/createNamespace",
     "/spec/deletionPolicy",
+    "/spec/dependsOn",
     "/spec/drift/extraFields",
     "/spec/drift/mode",
     "/spec/health/timeout",

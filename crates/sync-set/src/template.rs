@@ -15,6 +15,7 @@ use serde_json::{Map, Value, json};
 
 use crate::child_name::child_name;
 use crate::parameters::Parameters;
+use crate::rollout::RolloutPolicy;
 use crate::settable_fields::is_settable;
 use crate::unread_field::find_unread_field;
 
@@ -38,6 +39,7 @@ pub struct CompiledSet {
     takes_cluster: bool,
     /// Labels, annotations and spec as they are written.
     template: Value,
+    pub(crate) rollout: Option<RolloutPolicy>,
 }
 
 /// A Sync that a set of parameters gives.
@@ -84,9 +86,13 @@ impl CompiledSet {
             )
         }));
         let takes_cluster = set.spec.set.iter().any(|field| field.field == CLUSTER.0);
+        let rollout = set.spec.rollout.as_ref().map(RolloutPolicy::of).transpose();
+        let rollout = rollout.map_err(|found| errors.extend(found)).ok().flatten();
         let name = set.metadata.name.clone().unwrap_or_default();
         match suffix {
-            Some(suffix) if errors.is_empty() => Ok(Self { name, suffix, fields, takes_cluster, template }),
+            Some(suffix) if errors.is_empty() => {
+                Ok(Self { name, suffix, fields, takes_cluster, template, rollout })
+            }
             _ => Err(errors),
         }
     }
@@ -186,6 +192,13 @@ fn to_json(value: CelValue<'_>) -> Result<Value, String> {
         CelValue::JsonMap(map, _) => Ok(Value::Object(map.clone())),
         CelValue::List(items) => {
             items.iter().cloned().map(to_json).collect::<Result<_, _>>().map(Value::Array)
+        }
+        CelValue::Entries(entries) => {
+            let entry = |(key, value): &(CelValue<'_>, CelValue<'_>)| match key {
+                CelValue::Text(key) => Ok((key.clone().into_owned(), to_json(value.clone())?)),
+                _ => Err("write texts as the keys of a mapping".to_owned()),
+            };
+            entries.iter().map(entry).collect::<Result<_, _>>().map(Value::Object)
         }
         _ => Err("write an expression whose value is a text, a number, a boolean or a list".to_owned()),
     }

@@ -55,7 +55,8 @@ mod tests {
             ("prune", json!({"enabled": false, "budget": {}}), None),
             ("suspend", json!(false), None),
             ("template", json!({"spec": {"source": {"git": {"url": "https://h/a"}}, "later": 1}}), None),
-            ("rollout", json!({"stages": 2}), Some("spec.rollout")),
+            ("waves", json!({"stages": 2}), Some("spec.waves")),
+            ("rollout", json!({"stages": [{"soak": 2}]}), Some("spec.rollout.stages[0].soak")),
             ("prune", json!({"budget": {"stages": 2}}), Some("spec.prune.budget.stages")),
             (
                 "generators",

@@ -15,6 +15,7 @@ pub(crate) mod claim_evidence;
 pub(crate) mod claim_rights;
 pub(crate) mod claims;
 pub(crate) mod dependencies;
+pub(crate) mod healthy_span;
 pub(crate) mod latest_revisions;
 pub(crate) mod registry;
 pub(crate) mod render_attempts;
@@ -23,7 +24,7 @@ mod sources;
 mod tests;
 pub(crate) mod transfer_gate;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -40,6 +41,7 @@ use arrival::Arrival;
 use claim_rights::{ClaimRights, ask};
 use claims::UnknownRight;
 use dependencies::{AppliedCommit, Dependencies, WaitReason};
+use healthy_span::HealthySpan;
 use registry::{ClaimedObject, Registry};
 use render_attempts::{FailedAttempt, LaggingPeer};
 use sources::{PeerSources, Wakeups};
@@ -209,13 +211,19 @@ impl Peers {
     }
 
     /// Sets the dependencies of a Sync.
-    pub(crate) fn set_dependencies(&self, sync: &SyncName, on: &BTreeSet<SyncName>) {
+    pub(crate) fn set_dependencies(&self, sync: &SyncName, on: &BTreeMap<SyncName, Duration>) {
         self.lock().dependencies.set_dependencies(sync, on);
     }
 
-    /// Records the commit that a Sync has completely applied; none if it has not.
-    pub(crate) fn set_applied(&self, sync: &SyncName, applied: Option<AppliedCommit>) {
-        self.lock().dependencies.set_applied(sync, applied);
+    /// Records the commit that a Sync has completely applied, none if it has not, and since when it
+    /// is healthy.
+    pub(crate) fn set_applied(
+        &self,
+        sync: &SyncName,
+        applied: Option<AppliedCommit>,
+        healthy: Option<HealthySpan>,
+    ) {
+        self.lock().dependencies.set_applied(sync, applied, healthy);
     }
 
     /// Returns the reason why a Sync does not accept a commit yet.

@@ -31,7 +31,7 @@ pub(super) async fn may_depend(
 ) -> Result<(), ReconcileError> {
     // The daemon may read all Syncs.
     let Some(account) = &valid_spec.service_account else { return Ok(()) };
-    let elsewhere = valid_spec.depends_on.iter().filter(|other| other.namespace != worker.name.namespace);
+    let elsewhere = valid_spec.depends_on.keys().filter(|other| other.namespace != worker.name.namespace);
     let syncs: Vec<SyncName> = elsewhere.cloned().collect();
     let is_current = |known: &Readable| {
         (&known.account, &known.syncs) == (account, &syncs) && clock::since(known.at) < STANDS

@@ -23,7 +23,7 @@ pub(super) async fn remove_claims(worker: &SyncWorker) {
 }
 
 fn is_incomplete(worker: &SyncWorker) {
-    worker.context.peers.set_applied(&worker.name, None);
+    worker.context.peers.set_applied(&worker.name, None, None);
     worker.context.peers.mark_not_ready(&worker.name);
     worker.context.peers.invalidate(&worker.name);
 }

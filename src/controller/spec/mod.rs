@@ -144,12 +144,7 @@ pub fn validate(name: &SyncName, spec: &SyncSpec) -> Result<ValidatedSpec, SpecE
         timeout: span("spec.timeout", &spec.timeout)?,
         service_account: named("spec.serviceAccountName", spec.service_account_name.as_deref())?,
         cluster: cluster_target::secret(name, spec.cluster.as_ref())?,
-        depends_on: spec
-            .depends_on
-            .iter()
-            .enumerate()
-            .map(|dependency| depends_on::depends_on(name, dependency))
-            .collect::<Result<_, _>>()?,
+        depends_on: depends_on::dependencies(name, &spec.depends_on)?,
         health: health::health(&spec.health)?,
         rollback: spec.rollback.on_failure,
         ignore: spec

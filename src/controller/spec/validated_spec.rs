@@ -3,7 +3,7 @@
 //! In: the fields of a spec, parsed. Out: the policy that follows from them, and the ConfigMaps and
 //! Secrets that they name.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::{
@@ -90,7 +90,7 @@ pub struct ValidatedSpec {
     /// The Secret of the cluster in which the objects live; none for the home cluster.
     pub cluster: Option<TargetSecret>,
     /// Syncs that must be ready first.
-    pub depends_on: BTreeSet<SyncName>,
+    pub depends_on: BTreeMap<SyncName, Duration>,
     /// Health settings of its objects.
     pub health: HealthOptions,
     /// Roll back to the last healthy commit when the objects of a new one do not become healthy.
@@ -151,7 +151,7 @@ impl ValidatedSpec {
             timeout: TIMEOUT,
             service_account: None,
             cluster: None,
-            depends_on: BTreeSet::new(),
+            depends_on: BTreeMap::new(),
             health: HealthOptions::default(),
             rollback: false,
             ignore: Vec::new(),

@@ -98,7 +98,7 @@ pub(super) async fn write_children(
                 apply(cluster, owner, (child, Some(uid)), accepted, &mut report).await;
             }
             SetStep::Conflict(name) => report.conflicts.push(name.clone()),
-            SetStep::Keep(_) | SetStep::Await(_) => {}
+            SetStep::Keep(_) | SetStep::Await(_) | SetStep::Hold(_) => {}
         }
         if report.failures.len() == MAX_FAILURES {
             return report;
@@ -239,7 +239,7 @@ mod tests {
         for (steps, is_outdated, expect) in
             [(vec![], false, 1), (vec![], true, 0), (vec![SetStep::Create(child)], false, 0)]
         {
-            let plan = SetPlan { steps, removal: gone() };
+            let plan = SetPlan { steps, removal: gone(), rollout: None };
             let _ = sandbox.take_requests();
             write_children(&cluster, &owner, &plan, &mut AcceptedForms::default(), &|| is_outdated).await;
             let asked = sandbox.take_requests();

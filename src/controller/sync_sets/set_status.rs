@@ -8,7 +8,7 @@ use super::super::Context;
 use super::super::ready_status::{ReadyCondition, ready_status};
 use super::super::status::events::event;
 use super::super::status::now;
-use crate::api::{HeldRemoval, Reason, SetCounts, SetRevision, SyncName};
+use crate::api::{HeldRemoval, Reason, RolloutStatus, SetCounts, SetRevision, SyncName};
 use crate::cluster::SyncSetRequests;
 
 /// Maximum number of names in a text.
@@ -40,6 +40,8 @@ pub(super) struct SetFacts {
     pub(super) removal: Option<HeldRemoval>,
     /// True if Syncs of others have names of the set.
     pub(super) has_conflicts: bool,
+    /// The stage of a roll-out that is not over.
+    pub(super) rollout: Option<RolloutStatus>,
 }
 
 /// Writes the status of a set unless it has it already; `set` is its newest snapshot and `known`
@@ -93,6 +95,9 @@ fn next_status(before: &Value, set: &Value, facts: &SetFacts) -> Value {
     }
     if let Some(removal) = &facts.removal {
         next["removal"] = json!(removal);
+    }
+    if let Some(rollout) = &facts.rollout {
+        next["rollout"] = json!(rollout);
     }
     next
 }

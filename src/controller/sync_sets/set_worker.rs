@@ -17,7 +17,9 @@ use super::NamespaceSyncs;
 use super::child_writes::{AcceptedForms, AnswerKey, BegunRemoval, WriteReport, remove, write_children};
 use super::set_answer::SetGenerators;
 use super::set_deletion::{DeletionStep, keep_finalizer, next_step};
+use super::set_rollout::{end_of_stage, rollout_status};
 use super::set_sources::validated;
+use super::set_state::{ChildNumbers, set_state};
 use super::set_status::{SetFacts, SetState, list_names, report_set, tell};
 use crate::api::{
     APPROVE_ANNOTATION, EventReason, HeldRemoval, REQUEST_ANNOTATION, Reason, SetCounts, SyncName, SyncSet,
@@ -28,7 +30,8 @@ use crate::controller::reconcile::prepare::cluster_error;
 use crate::controller::{chance, spec};
 use crate::report::{ErrorCause, ReconcileError};
 use crate::sync_set::{
-    CompiledSet, ExistingSync, PlannedRemoval, RemovalPolicy, SetChildren, SetOwner, SetPlan, plan_children,
+    CompiledSet, ExistingSync, PlannedRemoval, RemovalPolicy, SetChildren, SetOwner, SetPlan, hold_stages,
+    plan_children,
 };
 
 /// Changes of Syncs within this time are handled together.
@@ -64,6 +67,7 @@ pub(super) async fn run_set(
         inputs_changed: Arc::default(),
         backoff: Backoff::new(settings.retry_base, settings.retry_cap),
         is_current: false,
+        stage_end: None,
     };
     let inputs_changed = worker.inputs_changed.clone();
     loop {
@@ -94,6 +98,8 @@ struct SetWorker {
     backoff: Backoff,
     /// True once this pass has asked the generators, or does not need to.
     is_current: bool,
+    /// Time until the stage of a roll-out has been healthy for long enough.
+    stage_end: Option<Duration>,
 }
 
 /// Reason why a pass ended early.
@@ -129,6 +135,7 @@ impl SetWorker {
         let next_poll = self.generators.next_poll().filter(|_| self.is_current);
         let next_poll =
             next_poll.map_or(IDLE, |next| next.saturating_duration_since(clock::now()).max(SETTLE));
+        let next_poll = self.stage_end.take().map_or(next_poll, |end| next_poll.min(end));
         let (facts, pause) = match found {
             Ok(None) => return IDLE,
             // Another daemon may serve the Sync that has the name: no watch reports its end.
@@ -155,7 +162,7 @@ impl SetWorker {
     /// Returns the facts of a pass that has planned nothing.
     fn unchanged(&self, state: SetState) -> SetFacts {
         let revisions = self.generators.revisions();
-        SetFacts { state, counts: None, revisions, removal: None, has_conflicts: false }
+        SetFacts { state, counts: None, revisions, removal: None, has_conflicts: false, rollout: None }
     }
 
     async fn attempt(
@@ -216,6 +223,8 @@ impl SetWorker {
         let plan = plan_children(&children, &existing, &policy, |child, live| {
             self.accepted.is_accepted(child, live)
         });
+        let plan = hold_stages(plan, (&children, &existing), clock::wall());
+        self.stage_end = end_of_stage(&plan);
         self.removal.note(key, approval, &plan.removal);
         let is_outdated = || self.newest.has_changed().unwrap_or(true);
         let report = write_children(&cluster, &owner, &plan, &mut self.accepted, &is_outdated).await;
@@ -247,41 +256,9 @@ impl SetWorker {
             }
             PlannedRemoval::Remove(_) | PlannedRemoval::Wait { .. } | PlannedRemoval::Keep(_) => None,
         };
-        let state = if let Some(error) = asked {
-            SetState::not_ready(
-                error.cause.reason(),
-                format!("{}; the Syncs stay as they are", error.message),
-            )
-        } else if !report.conflicts.is_empty() {
-            let message = format!(
-                "Syncs of these names exist that are not of this SyncSet, and are left alone: {}; rename or delete them, or change spec.name",
-                list_names(&report.conflicts)
-            );
-            SetState::not_ready(Reason::ObjectsHeld, message)
-        } else if let Some(removal) = &removal {
-            let message = format!(
-                "the generators no longer give {} of the Syncs: {}; to delete them: kubectl annotate syncset {} -n {} --overwrite {APPROVE_ANNOTATION}={}",
-                left,
-                list_names(&removal.syncs),
-                self.name.name,
-                self.name.namespace,
-                removal.hash
-            );
-            SetState::not_ready(Reason::PruneHeld, message)
-        } else if let PlannedRemoval::Wait { syncs, awaited } = &plan.removal {
-            let message = format!(
-                "{} are deleted when these Syncs have rendered their newest specs, so that objects can be handed over: {}",
-                list_names(syncs),
-                list_names(awaited)
-            );
-            SetState::not_ready(Reason::Progressing, message)
-        } else if ready < children.len() {
-            let message = format!("{ready} of {} Syncs are ready", children.len());
-            SetState::not_ready(Reason::Progressing, message)
-        } else {
-            let (reason, message) = (Reason::Applied.to_string().into(), format!("{ready} Syncs are ready"));
-            SetState { is_ready: true, reason, message }
-        };
+        let rollout = plan.rollout.as_ref().and_then(|rollout| rollout.state.as_ref());
+        let numbers = ChildNumbers { desired: children.len(), ready, left };
+        let state = set_state(&self.name, (plan, removal.as_ref()), &report.conflicts, numbers, asked);
         let counts = SetCounts { desired: number(children.len()), ready: number(ready), held: number(left) };
         SetFacts {
             state,
@@ -289,6 +266,7 @@ impl SetWorker {
             revisions: self.generators.revisions(),
             removal,
             has_conflicts: !report.conflicts.is_empty(),
+            rollout: rollout.map(rollout_status),
         }
     }
 

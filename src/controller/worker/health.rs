@@ -106,13 +106,16 @@ pub(super) fn examine(worker: &mut Reconciler, report: &mut ReconcileResult) {
 
 pub(super) fn tell_health(worker: &mut Reconciler) {
     worker.health_moved = true;
-    worker.reported_health.again = None;
+    let was_delayed = worker.reported_health.again.take().is_some();
     let (Some(summary), now) = (worker.health_monitor.summary(), worker.context.now()) else { return };
-    if worker.reported_health.summary.as_ref() == Some(&summary) {
+    let is_reported = worker.reported_health.summary.as_ref() == Some(&summary);
+    if !is_reported || was_delayed {
+        // Syncs that depend on this one follow its actual health, not the reported one.
+        publish_applied(worker);
+    }
+    if is_reported {
         return;
     }
-    // Syncs that depend on this one follow its actual health, not the reported one.
-    publish_applied(worker);
     note_health(worker);
     if let Some(again) = worker.reported_health.waits(&summary, now) {
         worker.reported_health.again = Some(again);
@@ -154,9 +157,8 @@ pub(super) fn backends_came(worker: &mut Reconciler) -> bool {
 }
 
 /// True if the objects are healthy, or the Sync does not wait for that.
-pub(super) fn is_well(worker: &Reconciler) -> bool {
-    !worker.order.valid_spec.health.wait
-        || worker.health_monitor.summary().is_some_and(|summary| summary.is_healthy())
+pub(super) fn is_well(worker: &Reconciler, summary: Option<&HealthSummary>) -> bool {
+    !worker.order.valid_spec.health.wait || summary.is_some_and(HealthSummary::is_healthy)
 }
 
 impl ReportedHealth {

@@ -9,6 +9,7 @@ mod chart_poll;
 mod chosen_revision;
 mod depends_on;
 mod health;
+mod healthy_time;
 mod held_revision;
 mod mount_poll;
 mod optional_future;
@@ -51,7 +52,7 @@ use crate::cluster::{CancelFlag, Cluster};
 use crate::object::ObjectId;
 use crate::plan::{DriftMode, Outcome};
 use crate::source::Revision;
-use depends_on::publish_applied;
+use depends_on::{DependencyState, publish_applied};
 use health::{
     ReportedHealth, backends_came, begin_reading, gate_has_moved, have_read, health_has_moved, next_read,
     reset_health,
@@ -85,8 +86,8 @@ struct Reconciler {
     /// Time at which the revision was first observed, until it is applied; none if it was applied
     /// before.
     seen_at: Option<Instant>,
-    /// The last revision that did not have to wait for dependencies.
-    past_dependencies: Option<Revision>,
+    /// State of the waits for dependencies.
+    dependencies: DependencyState,
     /// No revision was observed since the start.
     is_first: bool,
     /// The previous revision, until its relation to this one is known.
@@ -174,7 +175,7 @@ pub(crate) async fn run_reconciler(
         revision: None,
         last_accepted: None,
         seen_at: None,
-        past_dependencies: None,
+        dependencies: DependencyState::default(),
         is_first: true,
         previous: None,
         peer_revision: head.subscribe(),
@@ -260,7 +261,7 @@ impl Reconciler {
                 }
                 () = self.changed_notify.notified() => ScheduleEvent::ObjectsChanged,
                 () = wakeups.again.notified() => ScheduleEvent::ObjectsChanged,
-                () = dependency_notify.notified() => ScheduleEvent::ObjectsChanged,
+                () = self.dependencies.called(&dependency_notify) => ScheduleEvent::ObjectsChanged,
                 () = wakeups.look.notified() => ScheduleEvent::PollRequested,
                 () = wakeups.called.notified() => {
                     self.force_poll = true;
@@ -309,7 +310,7 @@ impl Reconciler {
 
     fn on_request(&mut self, order: ReconcileRequest) -> ScheduleEvent {
         let changed = order.spec_revision != self.order.spec_revision;
-        let (old, new) = (&self.order.valid_spec, &order.valid_spec);
+        let (old, new) = (&self.order.valid_spec.clone(), &order.valid_spec);
         let elsewhere = (&old.address, &old.reference, login_owner(old, &self.owner.namespace))
             != (&new.address, &new.reference, login_owner(new, &self.owner.namespace));
         if elsewhere {
@@ -333,7 +334,7 @@ impl Reconciler {
         let lost = elsewhere || other_chart || other_mounts || others_sign;
         if lost {
             (self.revision, self.previous, self.history_request) = (None, None, None);
-            self.past_dependencies = None;
+            self.dependencies.past = None;
             self.running_poll = None;
         }
         // Health that changed while no status was read is unknown.

@@ -44,12 +44,12 @@ pub(super) fn select_revision(
 ) -> Result<(Revision, Option<Revision>), ReconcileError> {
     if let Some(instead) = rollback_target(worker, &newest) {
         waits_for_nothing(worker);
-        worker.past_dependencies = Some(instead.clone());
+        worker.dependencies.past = Some(instead.clone());
         return Ok((instead, Some(newest)));
     }
-    match (waiting_reason(worker, &newest), worker.past_dependencies.clone()) {
+    match (waiting_reason(worker, &newest), worker.dependencies.past.clone()) {
         (None, _) => {
-            worker.past_dependencies = Some(newest.clone());
+            worker.dependencies.past = Some(newest.clone());
             Ok((newest, None))
         }
         // Meanwhile the applied revision is reconciled.
@@ -132,6 +132,14 @@ fn prepare_memory(worker: &mut Reconciler, target: &ReconcileTarget, memory: &mu
         memory.retries.clear();
         memory.replacements.clear();
     }
+}
+
+/// Returns what tells the objects of a reconcile from others.
+fn applied_objects(report: &ReconcileResult) -> Option<Box<str>> {
+    let digest = report.digest.as_ref().and_then(|digest| digest.recorded_hash());
+    digest
+        .map(|digest| digest.to_string().into())
+        .or_else(|| Some(report.revision.as_ref()?.to_string().into()))
 }
 
 pub(super) fn start_reconcile(worker: &mut Reconciler) {
@@ -267,6 +275,7 @@ pub(super) fn on_reconciled(
         && is_applied(&report.outcomes, |id| report.set.as_ref().is_some_and(|set| set.get(id).is_some()));
     if !report.stopped {
         worker.last_applied = report.revision.clone().filter(|_| applied);
+        worker.dependencies.healthy_time.note_objects(applied_objects(&report), applied);
     }
     examine(worker, &mut report);
     try_out(worker, &report);
