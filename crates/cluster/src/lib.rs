@@ -307,15 +307,7 @@ impl Cluster {
         within: Duration,
     ) -> Vec<(GroupKind, ApiError)> {
         self.0.discovery.labels.note(owner, &need.kinds).await;
-        let (watches, kinds) = (&self.0.watches, self.kinds());
-        watches.require(owner, need, &kinds);
-        let blind = watches.listed(owner, need, within).await;
-        // Without the right to list the whole cluster, the namespaces in use may be allowed.
-        let forbidden = blind.iter().any(|(_, failure)| failure.code() == Some(403));
-        match forbidden && watches.require(owner, need, &kinds) {
-            true => watches.listed(owner, need, within).await,
-            false => blind,
-        }
+        self.0.watches.ensure(owner, need, &self.kinds(), within).await
     }
 
     /// Finds the kinds with objects that carry the label of a Sync, by listing every kind that is

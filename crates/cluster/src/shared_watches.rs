@@ -1,8 +1,8 @@
 //! Shares one watch of a ConfigMap or Secret among all who follow it.
 //!
 //! In: an object, and a function for its changes; the content of a Secret that was read.
-//! Out: [`SharedWatch`]. The request ends when the last one is dropped. A later follower is told at
-//! once what the others know, and gets the content while it is current.
+//! Out: [`SharedWatch`]. The request ends when the last one is dropped. A later follower gets at
+//! once what the others know, and the content while it is current.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -19,7 +19,7 @@ use moorline_runtime::fair_queue::{FairQueue, SlotGuard};
 /// Kind, namespace and name of an object.
 pub(super) type WatchedObject = (ValuesKind, Box<str>, Box<str>);
 
-/// Function that is told each change; it must not call the watches.
+/// Function that is called for each change; it must not call the watches.
 type Tell = Box<dyn FnMut(ValuesWatchEvent<'_>) + Send>;
 
 /// Secrets that are read at the same time: thousands of Syncs start at once.
@@ -154,7 +154,7 @@ impl Drop for SharedWatch {
         let own = watched.tell.remove(&self.follower);
         let last = if watched.tell.is_empty() { table.objects.remove(&self.object) } else { None };
         drop(table);
-        // What a follower owns is dropped without the lock.
+        // The function of a follower is dropped without the lock.
         drop(own);
         if let Some(last) = last {
             last.task.abort();

@@ -115,6 +115,25 @@ impl Watches {
         moved || open.len() > before
     }
 
+    /// Opens the watches that the Sync needs, and waits until they have listed everything. Returns
+    /// the kinds that could not be listed.
+    pub(super) async fn ensure(
+        &self,
+        owner: &SyncName,
+        need: &WatchRequirements,
+        kinds: &Kinds,
+        within: Duration,
+    ) -> Vec<(GroupKind, ApiError)> {
+        self.require(owner, need, kinds);
+        let blind = self.listed(owner, need, within).await;
+        // Without the right to list the whole cluster, the namespaces in use may be allowed.
+        let forbidden = blind.iter().any(|(_, failure)| failure.code() == Some(403));
+        match forbidden && self.require(owner, need, kinds) {
+            true => self.listed(owner, need, within).await,
+            false => blind,
+        }
+    }
+
     /// Lists everything again, as on the first start.
     pub(super) fn restart(&self, kinds: &Kinds) {
         let mut open = self.lock();

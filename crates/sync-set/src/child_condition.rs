@@ -38,7 +38,7 @@ impl ChildCondition {
             |condition: Option<&Value>, status: &str| condition.is_some_and(|it| it["status"] == status);
         let stalled = condition(sync, "Stalled").filter(|it| it["status"] == "True");
         if let Some(why) = healthy.filter(|it| it["status"] == "False").or(stalled) {
-            return Self::Degraded(reason(why));
+            return Self::Degraded(condition_text(why));
         }
         match (ready, healthy) {
             (Some(ready), Some(healthy)) if has(Some(ready), "True") && has(Some(healthy), "True") => {
@@ -49,8 +49,8 @@ impl ChildCondition {
                     None => Self::Unsettled("its conditions have no times".to_owned()),
                 }
             }
-            (Some(ready), _) if !has(Some(ready), "True") => Self::Unsettled(reason(ready)),
-            (_, Some(healthy)) => Self::Unsettled(reason(healthy)),
+            (Some(ready), _) if !has(Some(ready), "True") => Self::Unsettled(condition_text(ready)),
+            (_, Some(healthy)) => Self::Unsettled(condition_text(healthy)),
             (_, None) => Self::Unsettled("its health is not known yet".to_owned()),
         }
     }
@@ -61,7 +61,7 @@ fn condition<'a>(sync: &'a Value, type_: &str) -> Option<&'a Value> {
     conditions.into_iter().flatten().find(|condition| condition["type"] == type_)
 }
 
-fn reason(condition: &Value) -> String {
+fn condition_text(condition: &Value) -> String {
     let text = |field: &str| condition[field].as_str().unwrap_or_default();
     let all = format!("{}: {}", text("reason"), text("message"));
     sanitize(&all).chars().take(MAX_REASON).collect()

@@ -152,7 +152,7 @@ impl Member<'_> {
     }
 }
 
-/// Holds the steps of a plan that have to wait, if the set has stages; `now` is the time since 1970.
+/// Holds the steps of a plan that have to wait, if the set has stages. `now` is since 1970.
 pub fn hold_stages(
     mut plan: SetPlan,
     (children, existing): (&SetChildren, &[ExistingSync]),

@@ -1,8 +1,7 @@
 //! Waits for the Syncs of `spec.dependsOn`.
 //!
 //! In: the revision that is to be accepted. Out: the reason why it is not accepted yet. A waiting
-//! Sync is woken by the Syncs that it waits for, or at the end of the time for which they have to be
-//! healthy.
+//! Sync is woken by the Syncs that it waits for, or when they have been healthy for long enough.
 
 use std::time::Instant;
 

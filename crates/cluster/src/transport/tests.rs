@@ -40,8 +40,7 @@ enum Conduct {
     Allows(u32),
     /// Cuts the connection at the first request, without an answer.
     Cuts,
-    /// Answers the first request by a GOAWAY of a connection that has accepted this last stream, and
-    /// cuts the connection.
+    /// Answers the first request by a GOAWAY with this last stream, and cuts the connection.
     GoesAway(u8),
     /// Reads nothing after the first answer.
     FallsSilent,
