@@ -373,8 +373,14 @@ async fn a_connection_goes_to_checked_addresses_and_proven_servers_only() {
     };
     let by_name = format!("https://localhost:{port}");
     reach(by_name.clone(), &own, &["127.0.0.0/8", "::1"]).await.unwrap();
-    let heard = heads.lock().unwrap().clone();
-    assert!(heard.iter().all(|head| head.contains("authorization: bearer a-token")), "{heard:?}");
+    // The first connection offers HTTP/2, and carries nothing because the server does not select it.
+    let heard =
+        || -> Vec<String> { heads.lock().unwrap().iter().filter(|head| !head.is_empty()).cloned().collect() };
+    let before = heard();
+    assert!(
+        !heard.is_empty() && heard.iter().all(|head| head.contains("authorization: bearer a-token")),
+        "{heard:?}"
+    );
     for (server, authority, allowed, expect) in [
         (by_name.clone(), &other, &["127.0.0.0/8", "::1"] as &[&str], "certificate"),
         (by_name, &own, &[], "refused"),
@@ -384,5 +390,5 @@ async fn a_connection_goes_to_checked_addresses_and_proven_servers_only() {
         let error = reach(server.clone(), authority, allowed).await.unwrap_err();
         assert!(error.contains(expect), "{server} {allowed:?}: {error}");
     }
-    assert_eq!(heads.lock().unwrap().len(), heard.len(), "nothing was sent to others");
+    assert_eq!(heard(), before, "nothing was sent to others");
 }
