@@ -13,7 +13,7 @@ use super::rbac::Document;
 use crate::api::{SyncName, SyncSetSpec};
 use crate::desired::DesiredSet;
 use crate::rbac::{Permissions, RoleSubject, daemon_manifests, manifests};
-use crate::sync_set::{cluster_generators, git_generators};
+use crate::sync_set::{cluster_generators, git_generators, tag_generators};
 
 /// Verbs on Syncs that every SyncSet needs.
 const WRITES: [&str; 4] = ["get", "create", "patch", "delete"];
@@ -48,7 +48,8 @@ pub(super) fn rights_of_set(
     verbs.extend(VERBS.into_iter().filter(|(field, _)| is_set(field)).map(|(_, verb)| verb));
     let mut rights = Permissions::default().with_syncs(&name.namespace, &verbs);
     // The daemon can read all Secrets of its own namespace already.
-    let logins = git_generators(&spec).into_iter().filter_map(|git| git.secret_ref.as_ref());
+    let of_git = git_generators(&spec).into_iter().filter_map(|git| git.secret_ref.as_ref());
+    let logins = of_git.chain(tag_generators(&spec).into_iter().filter_map(|tags| tags.secret_ref.as_ref()));
     let logins: BTreeSet<&str> = logins.map(|secret| &*secret.name).collect();
     let secrets: Vec<&str> = logins.into_iter().filter(|_| name.namespace != daemon.namespace).collect();
     // The daemon sends a login only for an account that may read its Secret.

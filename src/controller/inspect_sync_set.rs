@@ -10,17 +10,19 @@ use serde_json::Value;
 
 use super::inspect::credentials;
 use super::reconcile::prepare::source_error;
-use super::spec;
+use super::spec::{self, ValidatedSpec};
 use super::sync_sets::set_clusters::list_clusters;
-use super::sync_sets::set_sources::{read_selected, validated};
+use super::sync_sets::set_repository::{GeneratorSource, refused, validated};
+use super::sync_sets::set_sources::read_selected;
+use super::sync_sets::set_tags::tag_selection;
 use crate::api::{APPROVE_ANNOTATION, SyncName, SyncSet};
 use crate::clock;
 use crate::cluster::Cluster;
-use crate::report::{ErrorCause, ReconcileError};
-use crate::source::{Credentials, Repositories};
+use crate::report::ReconcileError;
+use crate::source::{Credentials, Repositories, Repository};
 use crate::sync_set::{
-    CompiledSet, ExistingSync, RemovalPolicy, SetChildren, SetOwner, SetPlan, cluster_generators, generate,
-    git_generators, hold_stages, plan_children,
+    CompiledSet, ExistingSync, RemovalPolicy, SetChildren, SetOwner, SetPlan, SourceAnswers,
+    cluster_generators, generate, git_generators, hold_stages, plan_children, tag_generators,
 };
 
 /// Longest time of the polls and reads.
@@ -44,13 +46,8 @@ pub async fn plan_sync_set(
     let by = clock::now() + TIMEOUT;
     let mut files = Vec::new();
     for generator in git_generators(&set.spec) {
-        let valid_spec = validated(disk, name, &set, Some(generator))?;
-        let credentials = match &valid_spec.secret {
-            Some(secret) => credentials(cluster, &name.namespace, secret, &valid_spec.address).await?,
-            None => Credentials::default(),
-        };
-        let repository =
-            repositories.repository(&valid_spec.address, "", &credentials).map_err(source_error)?;
+        let valid_spec = validated(disk, name, &set, GeneratorSource::Git(generator))?;
+        let repository = open((cluster, repositories), name, &valid_spec).await?;
         let revision = repository.resolve(&valid_spec.reference, by).await.map_err(source_error)?;
         files.push(read_selected(&repository, generator, &revision, by).await?);
     }
@@ -58,7 +55,13 @@ pub async fn plan_sync_set(
     for generator in cluster_generators(&set.spec) {
         secrets.push(list_clusters(cluster, name, generator).await?);
     }
-    let parameters = generate(&set.spec, &files, &secrets).map_err(refused)?;
+    let mut tags = Vec::new();
+    for generator in tag_generators(&set.spec) {
+        let valid_spec = validated(disk, name, &set, GeneratorSource::Tags(generator))?;
+        let repository = open((cluster, repositories), name, &valid_spec).await?;
+        tags.push(repository.tags(tag_selection(generator)?, by).await.map_err(source_error)?);
+    }
+    let parameters = generate(&set.spec, &SourceAnswers { files, secrets, tags }).map_err(refused)?;
     let owner = SetOwner::of(raw);
     let children = SetChildren::build(&compiled, &owner, &parameters, |child, manifest| {
         let sync = spec::read(manifest.clone()).map_err(|refusal| refusal.to_string())?;
@@ -74,6 +77,15 @@ pub async fn plan_sync_set(
     Ok(hold_stages(plan, (&children, &existing), clock::wall()))
 }
 
-fn refused(message: String) -> ReconcileError {
-    ReconcileError { cause: ErrorCause::SpecInvalid, message, problems: Vec::new(), permanent: true }
+/// Opens the repository of a generator with the login that the person may read.
+async fn open(
+    (cluster, repositories): (&Cluster, &Repositories),
+    name: &SyncName,
+    valid_spec: &ValidatedSpec,
+) -> Result<Repository, ReconcileError> {
+    let credentials = match &valid_spec.secret {
+        Some(secret) => credentials(cluster, &name.namespace, secret, &valid_spec.address).await?,
+        None => Credentials::default(),
+    };
+    repositories.repository(&valid_spec.address, "", &credentials).map_err(source_error)
 }

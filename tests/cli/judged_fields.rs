@@ -161,6 +161,9 @@ const OTHERS_OF_GENERATOR: &[&str] = &[
     "git.ref.semver",
     "git.ref.tag",
     "list.elements[]",
+    "ociTags.filter",
+    "ociTags.newest",
+    "ociTags.semver",
 ];
 
 /// The sections of docs/security.md with the tables.

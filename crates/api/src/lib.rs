@@ -75,6 +75,7 @@ mod sync_set;
 #[cfg(feature = "crd")]
 mod sync_set_rollout;
 mod sync_target;
+mod tag_generator;
 mod window_override;
 
 pub use crate::deletion_protection::deletion_protection_key;
@@ -166,6 +167,7 @@ pub use sync_set::{
 #[cfg(feature = "crd")]
 pub use sync_set_rollout::{RolloutStage, RolloutStatus, SetRollout};
 pub use sync_target::{MAX_TARGET_NAME, target_mark};
+pub use tag_generator::TagGenerator;
 pub use window_override::{
     OVERRIDE_ANNOTATION, OVERRIDE_BY_ANNOTATION, OVERRIDE_REASON_ANNOTATION, WindowOverride,
 };

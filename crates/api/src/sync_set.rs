@@ -20,7 +20,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::sync_set_rollout::{RolloutStatus, SetRollout};
-use super::{ClusterGenerator, DeletionPolicy, DurationText, GitRef, PruneBudget, SecretRef, SyncSpec};
+use super::{
+    ClusterGenerator, DeletionPolicy, DurationText, GitRef, PruneBudget, SecretRef, SyncSpec, TagGenerator,
+};
 
 /// Many Syncs from one template.
 #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Debug, Clone, PartialEq)]
@@ -123,8 +125,9 @@ pub struct SyncSetSpec {
 
 /// A source of parameters.
 #[derive(Serialize, Deserialize, KubeSchema, Debug, Clone, Default, PartialEq)]
-#[x_kube(validation = Rule::new("[has(self.list), has(self.git), has(self.clusters), has(self.matrix), has(self.merge)].exists_one(one, one)")
-    .message("write exactly one of list, git, clusters, matrix and merge in each generator"))]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("[has(self.list), has(self.git), has(self.clusters), has(self.ociTags), has(self.matrix), has(self.merge)].exists_one(one, one)")
+    .message("write exactly one of list, git, clusters, ociTags, matrix and merge in each generator"))]
 pub struct Generator {
     /// Parameters that are written here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -139,6 +142,10 @@ pub struct Generator {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clusters: Option<ClusterGenerator>,
 
+    /// Tags of a repository in a registry: a set of parameters for each, with `tag.name`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub oci_tags: Option<TagGenerator>,
+
     /// Every combination of the parameters of two generators.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 2, max = 2))]
@@ -151,8 +158,9 @@ pub struct Generator {
 
 /// A generator inside another generator.
 #[derive(Serialize, Deserialize, KubeSchema, Debug, Clone, Default, PartialEq)]
-#[x_kube(validation = Rule::new("[has(self.list), has(self.git), has(self.clusters)].exists_one(one, one)")
-    .message("write exactly one of list, git and clusters in each inner generator"))]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("[has(self.list), has(self.git), has(self.clusters), has(self.ociTags)].exists_one(one, one)")
+    .message("write exactly one of list, git, clusters and ociTags in each inner generator"))]
 pub struct NestedGenerator {
     /// Parameters that are written here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -166,6 +174,10 @@ pub struct NestedGenerator {
     /// `cluster.annotations`. Its content is not read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clusters: Option<ClusterGenerator>,
+
+    /// Tags of a repository in a registry: a set of parameters for each, with `tag.name`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub oci_tags: Option<TagGenerator>,
 }
 
 /// Parameters that are written in the SyncSet.

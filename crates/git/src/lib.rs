@@ -104,7 +104,7 @@ pub use address::{Address, AddressError};
 pub use allow_list::AllowList;
 pub use artifact::{
     ArtifactError, ArtifactFolder, ArtifactNotes, ArtifactReference, LayerSelection, PushedArtifact,
-    RegistryAddress, TagFilter, pull_artifact, push_artifact,
+    RegistryAddress, TagFilter, TagSelection, pull_artifact, push_artifact,
 };
 pub use chart::{Chart, ChartError, ChartPlace, ChartRef, ChartRequest, ChartVersion, Digest};
 pub use cloud::{

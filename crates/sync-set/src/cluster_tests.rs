@@ -6,7 +6,9 @@ use moorline_api::SyncSet;
 use moorline_core::tree::FileTree;
 use serde_json::{Value, json};
 
-use crate::{CompiledSet, ListedSecret, SetChildren, SetOwner, cluster_generators, generate};
+use crate::{
+    CompiledSet, ListedSecret, SetChildren, SetOwner, SourceAnswers, cluster_generators, generate,
+};
 
 fn children(raw: &Value, trees: &[FileTree]) -> Result<SetChildren, String> {
     let set: SyncSet = serde_json::from_value(raw.clone()).unwrap();
@@ -18,7 +20,8 @@ fn children(raw: &Value, trees: &[FileTree]) -> Result<SetChildren, String> {
     };
     let found = vec![secret("west", "dev"), secret("east", "prod")];
     let secrets = vec![found; cluster_generators(&set.spec).len()];
-    let parameters = generate(&set.spec, trees, &secrets)?;
+    let answers = SourceAnswers { files: trees.to_vec(), secrets, ..SourceAnswers::default() };
+    let parameters = generate(&set.spec, &answers)?;
     let compiled = CompiledSet::compile(&set, raw).map_err(|errors| errors.join("; "))?;
     SetChildren::build(&compiled, &SetOwner::of(raw), &parameters, |_, _| Ok(())).map_err(|it| it.join("; "))
 }

@@ -1,14 +1,16 @@
 //! Generators to sets of parameters.
 //!
-//! In: the generators of a spec, the files of every repository that they name, in the order of
-//! [`git_generators`], and the Secrets that they select, in the order of [`cluster_generators`].
+//! In: the generators of a spec, and what their sources have answered: files, Secrets and tags.
 //! Out: [`ParameterSets`], or the first error. Every number of sets has a bound, which is checked
 //! before sets are combined.
 
 use std::slice::Iter;
 
-use moorline_api::{ClusterGenerator, Generator, GitGenerator, ListGenerator, NestedGenerator, SyncSetSpec};
+use moorline_api::{
+    ClusterGenerator, Generator, GitGenerator, ListGenerator, NestedGenerator, SyncSetSpec, TagGenerator,
+};
 use moorline_core::tree::FileTree;
+use serde_json::json;
 
 use crate::cluster_parameters::{self, ListedSecret};
 use crate::combine::{combine, merge};
@@ -37,25 +39,52 @@ impl ParameterSets {
     }
 }
 
+/// What the sources of a spec have answered.
+#[derive(Debug, Clone, Default)]
+pub struct SourceAnswers {
+    /// The files for each of [`git_generators`].
+    pub files: Vec<FileTree>,
+    /// The Secrets for each of [`cluster_generators`].
+    pub secrets: Vec<Vec<ListedSecret>>,
+    /// The tags for each of [`tag_generators`].
+    pub tags: Vec<Vec<String>>,
+}
+
 /// Answers of the sources that are not used yet.
-struct Answers<'a> {
+struct UnusedAnswers<'a> {
     files: Iter<'a, FileTree>,
     secrets: Iter<'a, Vec<ListedSecret>>,
+    tags: Iter<'a, Vec<String>>,
 }
 
-/// Returns the generators that read a repository, in the order in which [`generate`] takes their
-/// files.
+/// Returns the generators that read a repository.
 pub fn git_generators(spec: &SyncSetSpec) -> Vec<&GitGenerator> {
-    leaves(spec).filter_map(|(_, git, _)| git).collect()
+    leaves(spec).filter_map(|leaf| leaf.git).collect()
 }
 
-/// Returns the generators that list Secrets, in the order in which [`generate`] takes them.
+/// Returns the generators that list Secrets.
 pub fn cluster_generators(spec: &SyncSetSpec) -> Vec<&ClusterGenerator> {
-    leaves(spec).filter_map(|(_, _, clusters)| clusters).collect()
+    leaves(spec).filter_map(|leaf| leaf.clusters).collect()
 }
 
-/// A generator that has no generators inside: a list, a repository, or clusters.
-type Leaf<'a> = (Option<&'a ListGenerator>, Option<&'a GitGenerator>, Option<&'a ClusterGenerator>);
+/// Returns the generators that list tags.
+pub fn tag_generators(spec: &SyncSetSpec) -> Vec<&TagGenerator> {
+    leaves(spec).filter_map(|leaf| leaf.tags).collect()
+}
+
+/// The fields of a generator that have no generators inside. At most one of them is given.
+struct Leaf<'a> {
+    list: Option<&'a ListGenerator>,
+    git: Option<&'a GitGenerator>,
+    clusters: Option<&'a ClusterGenerator>,
+    tags: Option<&'a TagGenerator>,
+}
+
+impl Leaf<'_> {
+    fn is_empty(&self) -> bool {
+        self.list.is_none() && self.git.is_none() && self.clusters.is_none() && self.tags.is_none()
+    }
+}
 
 fn leaves(spec: &SyncSetSpec) -> impl Iterator<Item = Leaf<'_>> {
     spec.generators.iter().flat_map(|generator| {
@@ -66,31 +95,32 @@ fn leaves(spec: &SyncSetSpec) -> impl Iterator<Item = Leaf<'_>> {
 }
 
 fn outer_leaf(generator: &Generator) -> Leaf<'_> {
-    (generator.list.as_ref(), generator.git.as_ref(), generator.clusters.as_ref())
+    let Generator { list, git, clusters, oci_tags, matrix: _, merge: _ } = generator;
+    Leaf { list: list.as_ref(), git: git.as_ref(), clusters: clusters.as_ref(), tags: oci_tags.as_ref() }
 }
 
 fn inner_leaf(generator: &NestedGenerator) -> Leaf<'_> {
-    (generator.list.as_ref(), generator.git.as_ref(), generator.clusters.as_ref())
+    let NestedGenerator { list, git, clusters, oci_tags } = generator;
+    Leaf { list: list.as_ref(), git: git.as_ref(), clusters: clusters.as_ref(), tags: oci_tags.as_ref() }
 }
 
-/// Generates the sets of parameters; `files` has a tree for each of [`git_generators`], and
-/// `secrets` a list for each of [`cluster_generators`].
+/// Generates the sets of parameters. Each kind of answer is in the order of its generators.
 ///
 /// # Errors
 ///
 /// Returns the first generator that gives no complete answer, and the reason.
-pub fn generate(
-    spec: &SyncSetSpec,
-    files: &[FileTree],
-    secrets: &[Vec<ListedSecret>],
-) -> Result<ParameterSets, String> {
-    if files.len() != git_generators(spec).len() {
-        return Err("spec.generators: the files of a repository are missing".to_owned());
+pub fn generate(spec: &SyncSetSpec, answers: &SourceAnswers) -> Result<ParameterSets, String> {
+    for (answers, generators, missing) in [
+        (answers.files.len(), git_generators(spec).len(), "the files of a repository are missing"),
+        (answers.secrets.len(), cluster_generators(spec).len(), "a list of Secrets is missing"),
+        (answers.tags.len(), tag_generators(spec).len(), "a list of tags is missing"),
+    ] {
+        if answers != generators {
+            return Err(format!("spec.generators: {missing}"));
+        }
     }
-    if secrets.len() != cluster_generators(spec).len() {
-        return Err("spec.generators: a list of Secrets is missing".to_owned());
-    }
-    let mut answers = Answers { files: files.iter(), secrets: secrets.iter() };
+    let SourceAnswers { files, secrets, tags } = answers;
+    let mut answers = UnusedAnswers { files: files.iter(), secrets: secrets.iter(), tags: tags.iter() };
     let (mut all, mut has_empty_generator) = (Vec::new(), false);
     for (at, generator) in spec.generators.iter().enumerate() {
         let sets = of_generator(generator, &mut answers)
@@ -102,9 +132,11 @@ pub fn generate(
     Ok(ParameterSets { sets: all, has_empty_generator })
 }
 
-fn of_generator(generator: &Generator, answers: &mut Answers<'_>) -> Result<Vec<Parameters>, String> {
-    match (outer_leaf(generator), &generator.matrix, &generator.merge) {
-        ((None, None, None), Some(inner), None) => {
+fn of_generator(generator: &Generator, answers: &mut UnusedAnswers<'_>) -> Result<Vec<Parameters>, String> {
+    const ONE: &str = "write exactly one of list, git, clusters, ociTags, matrix and merge";
+    let leaf = outer_leaf(generator);
+    match (&generator.matrix, &generator.merge) {
+        (Some(inner), None) if leaf.is_empty() => {
             let [first, second] = inner.as_slice() else {
                 return Err("write two generators in matrix".to_owned());
             };
@@ -112,30 +144,35 @@ fn of_generator(generator: &Generator, answers: &mut Answers<'_>) -> Result<Vec<
             within_bounds(first.len().saturating_mul(second.len()))?;
             combine(&first, &second)
         }
-        ((None, None, None), None, Some(merging)) => {
+        (None, Some(merging)) if leaf.is_empty() => {
             let mut found = Vec::new();
             for inner in &merging.generators {
                 found.push(of_nested(inner, answers)?);
             }
             merge(&merging.keys, found)
         }
-        (leaf, None, None) => of_leaf(leaf, answers)
-            .unwrap_or_else(|| Err("write exactly one of list, git, clusters, matrix and merge".to_owned())),
-        _ => Err("write exactly one of list, git, clusters, matrix and merge".to_owned()),
+        (None, None) => of_leaf(&leaf, answers).unwrap_or_else(|| Err(ONE.to_owned())),
+        _ => Err(ONE.to_owned()),
     }
 }
 
-fn of_nested(generator: &NestedGenerator, answers: &mut Answers<'_>) -> Result<Vec<Parameters>, String> {
-    of_leaf(inner_leaf(generator), answers)
-        .unwrap_or_else(|| Err("write exactly one of list, git and clusters".to_owned()))
+fn of_nested(
+    generator: &NestedGenerator,
+    answers: &mut UnusedAnswers<'_>,
+) -> Result<Vec<Parameters>, String> {
+    of_leaf(&inner_leaf(generator), answers)
+        .unwrap_or_else(|| Err("write exactly one of list, git, clusters and ociTags".to_owned()))
 }
 
-/// Returns the sets of one list, repository or selection of clusters; none for another number.
-fn of_leaf(leaf: Leaf<'_>, answers: &mut Answers<'_>) -> Option<Result<Vec<Parameters>, String>> {
+/// Returns the sets of one generator; none if not exactly one is given.
+fn of_leaf(leaf: &Leaf<'_>, answers: &mut UnusedAnswers<'_>) -> Option<Result<Vec<Parameters>, String>> {
     match leaf {
-        (Some(list), None, None) => Some(of_list(list)),
-        (None, Some(git), None) => Some(of_git(git, answers)),
-        (None, None, Some(clusters)) => Some(of_clusters(clusters, answers)),
+        Leaf { list: Some(list), git: None, clusters: None, tags: None } => Some(of_list(list)),
+        Leaf { list: None, git: Some(git), clusters: None, tags: None } => Some(of_git(git, answers)),
+        Leaf { list: None, git: None, clusters: Some(clusters), tags: None } => {
+            Some(of_clusters(clusters, answers))
+        }
+        Leaf { list: None, git: None, clusters: None, tags: Some(_) } => Some(of_tags(answers)),
         _ => None,
     }
 }
@@ -145,17 +182,24 @@ fn of_list(list: &ListGenerator) -> Result<Vec<Parameters>, String> {
     Ok(list.elements.iter().cloned().map(Parameters::of_values).collect())
 }
 
-fn of_git(git: &GitGenerator, answers: &mut Answers<'_>) -> Result<Vec<Parameters>, String> {
+fn of_git(git: &GitGenerator, answers: &mut UnusedAnswers<'_>) -> Result<Vec<Parameters>, String> {
     let tree = answers.files.next().ok_or("its files are missing")?;
     let sets = git_parameters::parameters_of(git, tree)?;
     within_bounds(sets.len())?;
     Ok(sets.into_iter().map(Parameters::of_values).collect())
 }
 
-fn of_clusters(clusters: &ClusterGenerator, answers: &mut Answers<'_>) -> Result<Vec<Parameters>, String> {
+fn of_clusters(clusters: &ClusterGenerator, answers: &mut UnusedAnswers<'_>) -> Result<Vec<Parameters>, String> {
     let secrets = answers.secrets.next().ok_or("its Secrets are missing")?;
     within_bounds(secrets.len())?;
     Ok(cluster_parameters::parameters_of(clusters, secrets))
+}
+
+fn of_tags(answers: &mut UnusedAnswers<'_>) -> Result<Vec<Parameters>, String> {
+    let tags = answers.tags.next().ok_or("its tags are missing")?;
+    within_bounds(tags.len())?;
+    let values = |tag: &String| [("tag".to_owned(), json!({"name": tag}))].into_iter().collect();
+    Ok(tags.iter().map(|tag| Parameters::of_values(values(tag))).collect())
 }
 
 fn within_bounds(sets: usize) -> Result<(), String> {

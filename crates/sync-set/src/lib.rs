@@ -1,7 +1,7 @@
 //! SyncSets, as values: parameters to Syncs, and Syncs to a plan.
 //!
-//! In: a SyncSet, the files of its repositories, the metadata of its clusters' Secrets, and the
-//! Syncs of its namespace.
+//! In: a SyncSet, the files of its repositories, the metadata of its clusters' Secrets, the tags of
+//! its artifacts, and the Syncs of its namespace.
 //! Out: [`ParameterSets`] from generators (`generate.rs`), [`SetChildren`] from a [`CompiledSet`]
 //! (`children.rs` over `template.rs` and `settable_fields.rs`), and a [`SetPlan`] (`plan.rs`), held
 //! back in stages (`rollout.rs`).
@@ -35,7 +35,9 @@ mod unread_field;
 pub use children::{SetChild, SetChildren};
 pub use cluster_parameters::{ListedSecret, label_selector};
 pub use existing::{ExistingSync, SetOwner};
-pub use generate::{MAX_SETS, ParameterSets, cluster_generators, generate, git_generators};
+pub use generate::{
+    MAX_SETS, ParameterSets, SourceAnswers, cluster_generators, generate, git_generators, tag_generators,
+};
 pub use git_parameters::{read_folders, select_files};
 pub use plan::{PlannedRemoval, RemovalPolicy, SetPlan, SetStep, plan_children};
 pub use rollout::{PlannedRollout, RolloutState, hold_stages};

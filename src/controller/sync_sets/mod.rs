@@ -1,25 +1,29 @@
 //! Serves SyncSets: many Syncs from one template.
 //!
-//! In: SyncSets, from a watch (`set_watch.rs`), the Syncs that the daemon watches anyway, Git, and
-//! the names and labels of Secrets (`set_clusters.rs`).
+//! In: SyncSets, from a watch (`set_watch.rs`), the Syncs that the daemon watches anyway, Git, tags
+//! of registries (`set_tags.rs`), and the names and labels of Secrets (`set_clusters.rs`).
 //! Out: Syncs, written as the ServiceAccount of their set (`child_writes.rs`), and the status of
 //! the set. One worker serves a set (`set_worker.rs`); the decisions are in `moorline-sync-set`.
 //!
-//! While nothing changes, only repositories are polled and Secrets of clusters listed.
+//! While nothing changes, only repositories are polled, and tags and Secrets of clusters listed.
 
 mod child_writes;
 mod set_answer;
 pub(in crate::controller) mod set_clusters;
 mod set_deletion;
+pub(in crate::controller) mod set_repository;
 pub(crate) mod set_rollout;
 pub(in crate::controller) mod set_sources;
 mod set_state;
 mod set_status;
+pub(in crate::controller) mod set_tags;
 mod set_watch;
 mod set_worker;
 
 #[cfg(test)]
 mod scene_tests;
+#[cfg(test)]
+mod tag_tests;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,6 +1,6 @@
 //! The last complete answer of the generators of a set.
 //!
-//! In: the set, its repositories, and the Secrets of its clusters.
+//! In: the set, its repositories, the Secrets of its clusters, and the tags of its registries.
 //! Out: [`SetAnswer`]s. An answer of a failed poll, read or list does not exist: the previous one
 //! of the same spec stays.
 
@@ -12,12 +12,15 @@ use tokio::sync::Notify;
 use super::super::Context;
 use super::set_clusters::list_clusters;
 use super::set_sources::SetSource;
+use super::set_tags::SetTags;
 use crate::api::{SetRevision, SyncName, SyncSet};
 use crate::clock;
 use crate::cluster::Cluster;
 use crate::report::{ErrorCause, ReconcileError};
 use crate::source::Revision;
-use crate::sync_set::{ListedSecret, ParameterSets, cluster_generators, generate, git_generators};
+use crate::sync_set::{
+    ListedSecret, ParameterSets, SourceAnswers, cluster_generators, generate, git_generators, tag_generators,
+};
 
 /// Longest time of the polls and reads of one set.
 const TIMEOUT: Duration = Duration::from_secs(120);
@@ -32,6 +35,8 @@ pub(super) struct SetAnswer {
     revisions: Vec<Revision>,
     /// The Secrets that each generator of clusters selects.
     secrets: Vec<Vec<ListedSecret>>,
+    /// The tags that each generator of tags selects.
+    tags: Vec<Vec<String>>,
 }
 
 /// The generators of a set, and their last complete answer.
@@ -40,6 +45,7 @@ pub(super) struct SetGenerators {
     /// The generation of the spec that the sources are of.
     generation: Option<i64>,
     sources: Vec<SetSource>,
+    registries: Vec<SetTags>,
     answer: Option<SetAnswer>,
     answers: u64,
     /// Reason for which there is no newer answer.
@@ -70,6 +76,7 @@ impl SetGenerators {
     /// Reads the Secrets again.
     pub(super) fn close(&mut self) {
         self.sources.iter_mut().for_each(SetSource::close);
+        self.registries.iter_mut().for_each(SetTags::close);
         self.next_poll = Some(clock::now());
     }
 
@@ -98,6 +105,8 @@ impl SetGenerators {
             *self = Self { request: self.request.take(), answers: self.answers, ..Self::default() };
             let new = |generator| SetSource::new(context, name, set, generator);
             self.sources = git_generators(&set.spec).into_iter().map(new).collect::<Result<_, _>>()?;
+            let new = |generator| SetTags::new(context, name, set, generator);
+            self.registries = tag_generators(&set.spec).into_iter().map(new).collect::<Result<_, _>>()?;
             self.generation = generation;
         }
         let is_asked = self.request.as_deref() != request;
@@ -106,7 +115,9 @@ impl SetGenerators {
         let is_first = self.answer.is_none() && self.failure.is_none();
         if is_first || is_due || is_asked {
             let interval = set.spec.interval.as_ref().and_then(|interval| interval.duration());
-            let is_polled = !self.sources.is_empty() || !cluster_generators(&set.spec).is_empty();
+            let is_polled = !self.sources.is_empty()
+                || !self.registries.is_empty()
+                || !cluster_generators(&set.spec).is_empty();
             self.next_poll = is_polled.then(|| clock::now() + interval.unwrap_or(INTERVAL));
             self.failure = self.ask(context, (cluster, name), set, inputs_changed).await.err();
         }
@@ -129,7 +140,13 @@ impl SetGenerators {
         for generator in cluster_generators(&set.spec) {
             secrets.push(list_clusters(who.0, who.1, generator).await?);
         }
-        let is_same = |answer: &SetAnswer| answer.revisions == revisions && answer.secrets == secrets;
+        let mut tags = Vec::new();
+        for registry in &mut self.registries {
+            tags.push(registry.list(context, who, inputs_changed, by).await?);
+        }
+        let is_same = |answer: &SetAnswer| {
+            answer.revisions == revisions && answer.secrets == secrets && answer.tags == tags
+        };
         if self.answer.as_ref().is_some_and(is_same) {
             return Ok(());
         }
@@ -137,14 +154,16 @@ impl SetGenerators {
         for (source, revision) in self.sources.iter().zip(&revisions) {
             files.push(source.read(revision, by).await?);
         }
-        let parameters = generate(&set.spec, &files, &secrets).map_err(|message| ReconcileError {
+        let answers = SourceAnswers { files, secrets, tags };
+        let parameters = generate(&set.spec, &answers).map_err(|message| ReconcileError {
             cause: ErrorCause::RenderFailed,
             message,
             problems: Vec::new(),
             permanent: true,
         })?;
         self.answers += 1;
-        self.answer = Some(SetAnswer { parameters, number: self.answers, revisions, secrets });
+        let SourceAnswers { files: _, secrets, tags } = answers;
+        self.answer = Some(SetAnswer { parameters, number: self.answers, revisions, secrets, tags });
         Ok(())
     }
 }

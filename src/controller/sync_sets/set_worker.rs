@@ -18,7 +18,7 @@ use super::child_writes::{AcceptedForms, AnswerKey, BegunRemoval, WriteReport, r
 use super::set_answer::SetGenerators;
 use super::set_deletion::{DeletionStep, keep_finalizer, next_step};
 use super::set_rollout::{end_of_stage, rollout_status};
-use super::set_sources::validated;
+use super::set_repository::{GeneratorSource, validated};
 use super::set_state::{ChildNumbers, set_state};
 use super::set_status::{SetFacts, SetState, list_names, report_set, tell};
 use crate::api::{
@@ -180,7 +180,7 @@ impl SetWorker {
             rest(Reason::SpecInvalid, "this version of Moorline cannot read the spec".to_owned())
         })?;
         let owner = SetOwner::of(raw);
-        let identity = validated(self.context.installation.disk.as_deref(), &self.name, &set, None)?;
+        let identity = validated(self.context.installation.disk.as_deref(), &self.name, &set, GeneratorSource::None)?;
         self.context
             .may_act_as_itself(&self.name, &identity)
             .map_err(|message| rest(Reason::ServiceAccountRequired, message))?;

@@ -26,6 +26,7 @@ use super::layer_files::{FileContent, visit_files};
 use super::manifest::LayerEntry;
 use super::pack_writer::PackWriter;
 use super::registry_client::RegistryClient;
+use super::tag_selection::TagSelection;
 use super::tree_builder::TreeBuilder;
 use crate::worker_pool::ContactResult;
 use moorline_runtime::clock;
@@ -142,6 +143,11 @@ impl ArtifactMirror {
                 Ok(Revision::of_artifact(Some(tag), self.client.digest_of(tag, by)?))
             }
         }
+    }
+
+    /// Returns the selected tags, as the registry lists them now.
+    pub(crate) fn tags(&mut self, selection: &TagSelection, by: Instant) -> Result<Vec<String>, Error> {
+        Ok(selection.select(&self.client.listed_tags(by)?))
     }
 
     /// Fetches the files of a revision, unless they are here; returns the number of fetched bytes.

@@ -98,7 +98,7 @@ impl TagFilter {
         (text.len() <= MAX_FILTER_BYTES).then(|| builder.build().ok().map(Self)).flatten()
     }
 
-    fn matches(&self, tag: &str) -> bool {
+    pub(super) fn matches(&self, tag: &str) -> bool {
         self.0.is_match(tag.as_bytes())
     }
 }

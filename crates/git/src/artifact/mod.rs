@@ -26,6 +26,7 @@ mod registry_answer;
 mod registry_client;
 mod signature_search;
 mod signature_store;
+mod tag_selection;
 mod token_request;
 mod tree_builder;
 
@@ -35,6 +36,7 @@ pub use artifact_push::{ArtifactFolder, ArtifactNotes, PushedArtifact, pull_arti
 pub use artifact_reference::{ArtifactReference, TagFilter};
 pub(super) use artifact_signers::ArtifactSigners;
 pub use registry_address::{LayerSelection, RegistryAddress};
+pub use tag_selection::TagSelection;
 pub(super) use registry_client::RegistryClient;
 pub(super) use signature_search::SignatureSearch;
 pub(super) use signature_store::SignatureStore;

@@ -177,9 +177,15 @@ impl RegistryClient {
             tags if tags.is_empty() => Err(mirror.unusable("lists no tags")),
             tags => Ok(tags),
         });
-        if let Some(tags) = listed {
-            return Ok(tags);
+        match listed {
+            Some(tags) => Ok(tags),
+            None => self.listed_tags(by),
         }
+    }
+
+    /// Returns all tags of the repository as the registry itself lists them: a mirror may know few.
+    /// A page that is no list of tags is an error, so that no tag seems to be gone.
+    pub(super) fn listed_tags(&mut self, by: Instant) -> Result<Vec<String>, Error> {
         let mut next = self.url(&format!("/tags/list?n={PAGE_TAGS}"))?;
         let mut tags = Vec::new();
         for _ in 0..MAX_PAGES {
@@ -192,14 +198,13 @@ impl RegistryClient {
             let answer = self.exchange(&request, by)?;
             let link = answer.http.link.clone();
             let bytes = self.body(answer, "list of tags", MAX_PAGE_BYTES, "bytes of tags")?;
-            let page: Value = serde_json::from_slice(&bytes).unwrap_or_default();
-            let named = page["tags"].as_array().into_iter().flatten().filter_map(Value::as_str);
-            tags.extend(named.map(str::to_owned));
+            let page = page_of_tags(&bytes);
+            tags.extend(page.ok_or_else(|| self.unusable("answers with something else than a list of tags"))?);
             let Some(link) = link.as_deref().and_then(next_page) else { return Ok(tags) };
             let follows = next.resolve(link).filter(|follows| follows.is_beside(&next));
             next = follows.ok_or_else(|| self.unusable("has its next page of tags on another server"))?;
         }
-        Err(self.unusable("has more tags than are read; use ref.tag"))
+        Err(self.unusable("has more tags than are read; name one tag instead"))
     }
 
     /// Writes a blob of a known size from this server, and checks its size and digest.
@@ -394,3 +399,14 @@ impl RegistryClient {
         ArtifactError::Differs { server, what, found: found.into(), wanted: wanted.into() }.into()
     }
 }
+/// Returns the tags of a page; none if it is no list of tags. A repository without tags may have
+/// null in the place of the list.
+fn page_of_tags(page: &[u8]) -> Option<Vec<String>> {
+    let page: Value = serde_json::from_slice(page).ok()?;
+    match page.get("tags")? {
+        Value::Null => Some(Vec::new()),
+        Value::Array(tags) => tags.iter().map(|tag| tag.as_str().map(str::to_owned)).collect(),
+        _ => None,
+    }
+}
+

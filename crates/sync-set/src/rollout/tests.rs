@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::*;
 use crate::existing::SetOwner;
-use crate::generate::generate;
+use crate::generate::{SourceAnswers, generate};
 use crate::plan::{RemovalPolicy, plan_children};
 use crate::template::CompiledSet;
 
@@ -150,7 +150,7 @@ fn with_members(mut raw: Value, members: &[(&str, &str)]) -> Value {
 fn children(raw: &Value) -> Result<SetChildren, Vec<String>> {
     let set: SyncSet = serde_json::from_value(raw.clone()).unwrap();
     let compiled = CompiledSet::compile(&set, raw)?;
-    let parameters = generate(&set.spec, &[], &[]).unwrap();
+    let parameters = generate(&set.spec, &SourceAnswers::default()).unwrap();
     SetChildren::build(&compiled, &SetOwner::of(raw), &parameters, |_, _| Ok(()))
 }
 
