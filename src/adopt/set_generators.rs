@@ -13,7 +13,7 @@ use super::sync_builder::{SyncBuilder, is_set, text};
 /// Generators that a SyncSet does not have.
 const REFUSED: [(&str, &str); 6] = [
     ("scmProvider", "a SyncSet lists no repositories: write them into a list"),
-    ("pullRequest", "a SyncSet does not follow pull requests"),
+    ("pullRequest", "write pullRequests by hand: its Syncs need a ServiceAccount of their own"),
     ("plugin", "a SyncSet asks no services: write what the plugin answers into a list or into files"),
     ("clusterDecisionResource", "clusters are Secrets that labels select: write clusters"),
     ("selector", "parameters are not filtered: let the generator give only those that are meant"),

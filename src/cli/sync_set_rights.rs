@@ -10,10 +10,10 @@ use anyhow::Context as _;
 use serde_json::Value;
 
 use super::rbac::Document;
-use crate::api::{SyncName, SyncSetSpec};
+use crate::api::{PullRequestGenerator, SyncName, SyncSetSpec};
 use crate::desired::DesiredSet;
 use crate::rbac::{Permissions, RoleSubject, daemon_manifests, manifests};
-use crate::sync_set::{cluster_generators, git_generators, tag_generators};
+use crate::sync_set::{cluster_generators, git_generators, pull_request_generators, tag_generators};
 
 /// Verbs on Syncs that every SyncSet needs.
 const WRITES: [&str; 4] = ["get", "create", "patch", "delete"];
@@ -49,7 +49,13 @@ pub(super) fn rights_of_set(
     let mut rights = Permissions::default().with_syncs(&name.namespace, &verbs);
     // The daemon can read all Secrets of its own namespace already.
     let of_git = git_generators(&spec).into_iter().filter_map(|git| git.secret_ref.as_ref());
-    let logins = of_git.chain(tag_generators(&spec).into_iter().filter_map(|tags| tags.secret_ref.as_ref()));
+    let of_tags = tag_generators(&spec).into_iter().filter_map(|tags| tags.secret_ref.as_ref());
+    let hosts = |generator| {
+        let PullRequestGenerator { github, gitlab, gitea, .. } = generator;
+        [github, gitlab, gitea].into_iter().flatten().map(|host| &host.secret_ref)
+    };
+    let of_hosts = pull_request_generators(&spec).into_iter().flat_map(hosts);
+    let logins = of_git.chain(of_tags).chain(of_hosts);
     let logins: BTreeSet<&str> = logins.map(|secret| &*secret.name).collect();
     let secrets: Vec<&str> = logins.into_iter().filter(|_| name.namespace != daemon.namespace).collect();
     // The daemon sends a login only for an account that may read its Secret.

@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::inspect::credentials;
+use super::inspect::{credentials, secret};
 use super::reconcile::prepare::source_error;
 use super::spec::{self, ValidatedSpec};
 use super::sync_sets::set_clusters::list_clusters;
+use super::sync_sets::set_pull_requests::{host_of, list_once};
 use super::sync_sets::set_repository::{GeneratorSource, refused, validated};
 use super::sync_sets::set_sources::read_selected;
 use super::sync_sets::set_tags::tag_selection;
@@ -19,10 +20,11 @@ use crate::api::{APPROVE_ANNOTATION, SyncName, SyncSet};
 use crate::clock;
 use crate::cluster::Cluster;
 use crate::report::ReconcileError;
-use crate::source::{Credentials, Repositories, Repository};
+use crate::source::{Credentials, OutboundClient, Repositories, Repository};
 use crate::sync_set::{
     CompiledSet, ExistingSync, RemovalPolicy, SetChildren, SetOwner, SetPlan, SourceAnswers,
-    cluster_generators, generate, git_generators, hold_stages, plan_children, tag_generators,
+    cluster_generators, generate, git_generators, hold_stages, plan_children, pull_request_generators,
+    tag_generators,
 };
 
 /// Longest time of the polls and reads.
@@ -61,7 +63,17 @@ pub async fn plan_sync_set(
         let repository = open((cluster, repositories), name, &valid_spec).await?;
         tags.push(repository.tags(tag_selection(generator)?, by).await.map_err(source_error)?);
     }
-    let parameters = generate(&set.spec, &SourceAnswers { files, secrets, tags }).map_err(refused)?;
+    let mut pull_requests = Vec::new();
+    for generator in pull_request_generators(&set.spec) {
+        let (_, host) = host_of(generator)?;
+        let data = secret(cluster, &name.namespace, &host.secret_ref.name).await?;
+        let allowed = set.status.as_ref().map(|status| status.allowed_forks.as_slice());
+        let client = OutboundClient::new(repositories);
+        let found = list_once(client, generator, &data, allowed.unwrap_or_default(), &set).await?;
+        pull_requests.push(found);
+    }
+    let answers = SourceAnswers { files, secrets, tags, pull_requests };
+    let parameters = generate(&set.spec, &answers).map_err(refused)?;
     let owner = SetOwner::of(raw);
     let children = SetChildren::build(&compiled, &owner, &parameters, |child, manifest| {
         let sync = spec::read(manifest.clone()).map_err(|refusal| refusal.to_string())?;

@@ -164,6 +164,10 @@ const OTHERS_OF_GENERATOR: &[&str] = &[
     "ociTags.filter",
     "ociTags.newest",
     "ociTags.semver",
+    "pullRequests.changedWithin",
+    "pullRequests.label",
+    "pullRequests.repository",
+    "pullRequests.targetBranch",
 ];
 
 /// The sections of docs/security.md with the tables.

@@ -57,6 +57,7 @@ mod notifier;
 #[cfg(feature = "crd")]
 mod oci;
 #[cfg(feature = "crd")]
+mod pull_request_generator;
 mod render;
 #[cfg(feature = "crd")]
 mod revision_text;
@@ -139,6 +140,7 @@ pub use notifier::{
 #[cfg(feature = "crd")]
 pub use oci::{LayerOperation, OciLayer, OciRef, OciSource};
 #[cfg(feature = "crd")]
+pub use pull_request_generator::{AllowedFork, PullRequestGenerator, RepositoryHost};
 pub use render::{PlainSpec, RenderSpec, RenderType};
 #[cfg(feature = "crd")]
 pub use revision_text::{AppliedChart, applied_mounts, short_revision, split_chart, split_mounts};

@@ -21,7 +21,8 @@ use serde_json::{Map, Value};
 
 use super::sync_set_rollout::{RolloutStatus, SetRollout};
 use super::{
-    ClusterGenerator, DeletionPolicy, DurationText, GitRef, PruneBudget, SecretRef, SyncSpec, TagGenerator,
+    AllowedFork, ClusterGenerator, DeletionPolicy, DurationText, GitRef, PruneBudget, PullRequestGenerator,
+    SecretRef, SyncSpec, TagGenerator,
 };
 
 /// Many Syncs from one template.
@@ -126,8 +127,8 @@ pub struct SyncSetSpec {
 /// A source of parameters.
 #[derive(Serialize, Deserialize, KubeSchema, Debug, Clone, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
-#[x_kube(validation = Rule::new("[has(self.list), has(self.git), has(self.clusters), has(self.ociTags), has(self.matrix), has(self.merge)].exists_one(one, one)")
-    .message("write exactly one of list, git, clusters, ociTags, matrix and merge in each generator"))]
+#[x_kube(validation = Rule::new("[has(self.list), has(self.git), has(self.clusters), has(self.ociTags), has(self.pullRequests), has(self.matrix), has(self.merge)].exists_one(one, one)")
+    .message("write exactly one of list, git, clusters, ociTags, pullRequests, matrix and merge in each generator"))]
 pub struct Generator {
     /// Parameters that are written here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -146,6 +147,11 @@ pub struct Generator {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub oci_tags: Option<TagGenerator>,
 
+    /// Open pull requests of a repository: a set of parameters for each, with `pull.number`, `pull.commit` and
+    /// `pull.targetBranch`. Their Syncs need a ServiceAccount of their own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pull_requests: Option<PullRequestGenerator>,
+
     /// Every combination of the parameters of two generators.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 2, max = 2))]
@@ -159,8 +165,8 @@ pub struct Generator {
 /// A generator inside another generator.
 #[derive(Serialize, Deserialize, KubeSchema, Debug, Clone, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
-#[x_kube(validation = Rule::new("[has(self.list), has(self.git), has(self.clusters), has(self.ociTags)].exists_one(one, one)")
-    .message("write exactly one of list, git, clusters and ociTags in each inner generator"))]
+#[x_kube(validation = Rule::new("[has(self.list), has(self.git), has(self.clusters), has(self.ociTags), has(self.pullRequests)].exists_one(one, one)")
+    .message("write exactly one of list, git, clusters, ociTags and pullRequests in each inner generator"))]
 pub struct NestedGenerator {
     /// Parameters that are written here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -178,6 +184,11 @@ pub struct NestedGenerator {
     /// Tags of a repository in a registry: a set of parameters for each, with `tag.name`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub oci_tags: Option<TagGenerator>,
+
+    /// Open pull requests of a repository: a set of parameters for each, with `pull.number`, `pull.commit` and
+    /// `pull.targetBranch`. Their Syncs need a ServiceAccount of their own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pull_requests: Option<PullRequestGenerator>,
 }
 
 /// Parameters that are written in the SyncSet.
@@ -341,6 +352,10 @@ pub struct SyncSetStatus {
     /// The revisions of the repositories that give the parameters.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub revisions: Vec<SetRevision>,
+
+    /// Pull requests of forks that count, each with the commit to which a maintainer gave the label.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub allowed_forks: Vec<AllowedFork>,
 
     /// A removal that waits for approval.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -76,7 +76,8 @@ impl VersionRange {
     /// Returns the tags whose versions are in the range, the highest version first.
     pub(crate) fn select<'a>(&self, tags: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
         let versions = tags.filter_map(|tag| Some((version(tag)?, tag)));
-        let mut found: Vec<(Version, &str)> = versions.filter(|(version, _)| self.contains(version)).collect();
+        let mut found: Vec<(Version, &str)> =
+            versions.filter(|(version, _)| self.contains(version)).collect();
         found.sort_unstable_by(|one, other| other.cmp(one));
         found.into_iter().map(|(_, tag)| tag).collect()
     }

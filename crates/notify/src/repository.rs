@@ -37,7 +37,7 @@ impl HostedRepository {
 }
 
 /// Returns the host of a URL, in lower case and without user and port; empty if it has none.
-pub(crate) fn host_of_url(url: &str) -> String {
+pub fn host_of_url(url: &str) -> String {
     let rest = url.split_once("://").map_or("", |(_, rest)| rest);
     host_of(rest.split(['/', '?', '#']).next().unwrap_or_default())
 }

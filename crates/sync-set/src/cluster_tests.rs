@@ -6,9 +6,7 @@ use moorline_api::SyncSet;
 use moorline_core::tree::FileTree;
 use serde_json::{Value, json};
 
-use crate::{
-    CompiledSet, ListedSecret, SetChildren, SetOwner, SourceAnswers, cluster_generators, generate,
-};
+use crate::{CompiledSet, ListedSecret, SetChildren, SetOwner, SourceAnswers, cluster_generators, generate};
 
 fn children(raw: &Value, trees: &[FileTree]) -> Result<SetChildren, String> {
     let set: SyncSet = serde_json::from_value(raw.clone()).unwrap();

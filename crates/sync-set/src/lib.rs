@@ -1,7 +1,7 @@
 //! SyncSets, as values: parameters to Syncs, and Syncs to a plan.
 //!
 //! In: a SyncSet, the files of its repositories, the metadata of its clusters' Secrets, the tags of
-//! its artifacts, and the Syncs of its namespace.
+//! its artifacts, its pull requests, and the Syncs of its namespace.
 //! Out: [`ParameterSets`] from generators (`generate.rs`), [`SetChildren`] from a [`CompiledSet`]
 //! (`children.rs` over `template.rs` and `settable_fields.rs`), and a [`SetPlan`] (`plan.rs`), held
 //! back in stages (`rollout.rs`).
@@ -26,6 +26,7 @@ mod generate;
 mod git_parameters;
 mod parameters;
 mod plan;
+mod pull_request_rules;
 mod rollout;
 mod settable_fields;
 mod template;
@@ -36,7 +37,8 @@ pub use children::{SetChild, SetChildren};
 pub use cluster_parameters::{ListedSecret, label_selector};
 pub use existing::{ExistingSync, SetOwner};
 pub use generate::{
-    MAX_SETS, ParameterSets, SourceAnswers, cluster_generators, generate, git_generators, tag_generators,
+    MAX_SETS, ParameterSets, PullRequest, SourceAnswers, cluster_generators, generate, git_generators,
+    pull_request_generators, tag_generators,
 };
 pub use git_parameters::{read_folders, select_files};
 pub use plan::{PlannedRemoval, RemovalPolicy, SetPlan, SetStep, plan_children};

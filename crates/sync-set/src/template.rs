@@ -15,6 +15,7 @@ use serde_json::{Map, Value, json};
 
 use crate::child_name::child_name;
 use crate::parameters::Parameters;
+use crate::pull_request_rules::check_template;
 use crate::rollout::RolloutPolicy;
 use crate::settable_fields::is_settable;
 use crate::unread_field::find_unread_field;
@@ -79,6 +80,7 @@ impl CompiledSet {
         }
         let template = raw.pointer("/spec/template").cloned().unwrap_or_default();
         errors.extend(own_keys(&template));
+        errors.extend(check_template(set));
         let unread = raw.get("spec").and_then(|given| find_unread_field(given, &set.spec));
         errors.extend(unread.map(|field| {
             format!(

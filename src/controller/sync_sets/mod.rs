@@ -11,6 +11,7 @@ mod child_writes;
 mod set_answer;
 pub(in crate::controller) mod set_clusters;
 mod set_deletion;
+pub(in crate::controller) mod set_pull_requests;
 pub(in crate::controller) mod set_repository;
 pub(crate) mod set_rollout;
 pub(in crate::controller) mod set_sources;
@@ -20,6 +21,8 @@ pub(in crate::controller) mod set_tags;
 mod set_watch;
 mod set_worker;
 
+#[cfg(test)]
+mod pull_request_tests;
 #[cfg(test)]
 mod scene_tests;
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The last complete answer of the generators of a set.
 //!
-//! In: the set, its repositories, the Secrets of its clusters, and the tags of its registries.
+//! In: the set, its repositories, the Secrets of its clusters, the tags of its registries, and the
+//! pull requests of its hosts.
 //! Out: [`SetAnswer`]s. An answer of a failed poll, read or list does not exist: the previous one
 //! of the same spec stays.
 
@@ -11,15 +12,17 @@ use tokio::sync::Notify;
 
 use super::super::Context;
 use super::set_clusters::list_clusters;
+use super::set_pull_requests::SetPullRequests;
 use super::set_sources::SetSource;
 use super::set_tags::SetTags;
-use crate::api::{SetRevision, SyncName, SyncSet};
+use crate::api::{AllowedFork, SetRevision, SyncName, SyncSet};
 use crate::clock;
 use crate::cluster::Cluster;
 use crate::report::{ErrorCause, ReconcileError};
 use crate::source::Revision;
 use crate::sync_set::{
-    ListedSecret, ParameterSets, SourceAnswers, cluster_generators, generate, git_generators, tag_generators,
+    ParameterSets, SourceAnswers, cluster_generators, generate, git_generators, pull_request_generators,
+    tag_generators,
 };
 
 /// Longest time of the polls and reads of one set.
@@ -33,10 +36,8 @@ pub(super) struct SetAnswer {
     /// Counts the answers of a worker.
     pub(super) number: u64,
     revisions: Vec<Revision>,
-    /// The Secrets that each generator of clusters selects.
-    secrets: Vec<Vec<ListedSecret>>,
-    /// The tags that each generator of tags selects.
-    tags: Vec<Vec<String>>,
+    /// The answers of all sources but repositories, whose files are those of the revisions.
+    listed: SourceAnswers,
 }
 
 /// The generators of a set, and their last complete answer.
@@ -46,6 +47,7 @@ pub(super) struct SetGenerators {
     generation: Option<i64>,
     sources: Vec<SetSource>,
     registries: Vec<SetTags>,
+    hosts: Vec<SetPullRequests>,
     answer: Option<SetAnswer>,
     answers: u64,
     /// Reason for which there is no newer answer.
@@ -90,6 +92,12 @@ impl SetGenerators {
         self.sources.iter().zip(revisions).map(revision).collect()
     }
 
+    /// Returns the pull requests of forks that count, for the status; none if no spec was read yet.
+    pub(super) fn allowed_forks(&self) -> Option<Vec<AllowedFork>> {
+        self.generation?;
+        Some(self.hosts.iter().flat_map(SetPullRequests::allowed_forks).collect())
+    }
+
     /// Asks the generators again where that is due; `request` is any text of a person who asks.
     pub(super) async fn refresh(
         &mut self,
@@ -101,12 +109,17 @@ impl SetGenerators {
     ) -> Result<(), ReconcileError> {
         let generation = set.metadata.generation;
         if self.generation != generation || self.generation.is_none() {
+            let forks = self.allowed_forks().unwrap_or_default();
             // Another spec: what is known of the last one says nothing about it.
             *self = Self { request: self.request.take(), answers: self.answers, ..Self::default() };
             let new = |generator| SetSource::new(context, name, set, generator);
             self.sources = git_generators(&set.spec).into_iter().map(new).collect::<Result<_, _>>()?;
             let new = |generator| SetTags::new(context, name, set, generator);
             self.registries = tag_generators(&set.spec).into_iter().map(new).collect::<Result<_, _>>()?;
+            let status = set.status.as_ref().map(|status| status.allowed_forks.as_slice());
+            let earlier = [&forks, status.unwrap_or_default()].concat();
+            let new = |generator| SetPullRequests::new(set, generator, &earlier);
+            self.hosts = pull_request_generators(&set.spec).into_iter().map(new).collect::<Result<_, _>>()?;
             self.generation = generation;
         }
         let is_asked = self.request.as_deref() != request;
@@ -117,6 +130,7 @@ impl SetGenerators {
             let interval = set.spec.interval.as_ref().and_then(|interval| interval.duration());
             let is_polled = !self.sources.is_empty()
                 || !self.registries.is_empty()
+                || !self.hosts.is_empty()
                 || !cluster_generators(&set.spec).is_empty();
             self.next_poll = is_polled.then(|| clock::now() + interval.unwrap_or(INTERVAL));
             self.failure = self.ask(context, (cluster, name), set, inputs_changed).await.err();
@@ -144,17 +158,19 @@ impl SetGenerators {
         for registry in &mut self.registries {
             tags.push(registry.list(context, who, inputs_changed, by).await?);
         }
-        let is_same = |answer: &SetAnswer| {
-            answer.revisions == revisions && answer.secrets == secrets && answer.tags == tags
-        };
+        let mut pull_requests = Vec::new();
+        for host in &mut self.hosts {
+            pull_requests.push(host.list(context, who, inputs_changed).await?);
+        }
+        let mut answers = SourceAnswers { files: Vec::new(), secrets, tags, pull_requests };
+        let is_same =
+            |answer: &SetAnswer| answer.revisions == revisions && answer.listed.lists_the_same(&answers);
         if self.answer.as_ref().is_some_and(is_same) {
             return Ok(());
         }
-        let mut files = Vec::new();
         for (source, revision) in self.sources.iter().zip(&revisions) {
-            files.push(source.read(revision, by).await?);
+            answers.files.push(source.read(revision, by).await?);
         }
-        let answers = SourceAnswers { files, secrets, tags };
         let parameters = generate(&set.spec, &answers).map_err(|message| ReconcileError {
             cause: ErrorCause::RenderFailed,
             message,
@@ -162,8 +178,8 @@ impl SetGenerators {
             permanent: true,
         })?;
         self.answers += 1;
-        let SourceAnswers { files: _, secrets, tags } = answers;
-        self.answer = Some(SetAnswer { parameters, number: self.answers, revisions, secrets, tags });
+        let listed = SourceAnswers { files: Vec::new(), ..answers };
+        self.answer = Some(SetAnswer { parameters, number: self.answers, revisions, listed });
         Ok(())
     }
 }

@@ -128,8 +128,7 @@ pub(in crate::controller) fn validated(
     set: &SyncSet,
     generator: GeneratorSource<'_>,
 ) -> Result<ValidatedSpec, ReconcileError> {
-    let spec =
-        json!({"source": generator.source(), "serviceAccountName": set.spec.service_account_name});
+    let spec = json!({"source": generator.source(), "serviceAccountName": set.spec.service_account_name});
     let spec: SyncSpec = serde_json::from_value(spec)
         .map_err(|_| refused("a generator of spec.generators cannot be read".to_owned()))?;
     validate_within(name, &spec, disk).map_err(|refusal| {

@@ -8,7 +8,7 @@ use super::super::Context;
 use super::super::ready_status::{ReadyCondition, ready_status};
 use super::super::status::events::event;
 use super::super::status::now;
-use crate::api::{HeldRemoval, Reason, RolloutStatus, SetCounts, SetRevision, SyncName};
+use crate::api::{AllowedFork, HeldRemoval, Reason, RolloutStatus, SetCounts, SetRevision, SyncName};
 use crate::cluster::SyncSetRequests;
 
 /// Maximum number of names in a text.
@@ -37,6 +37,8 @@ pub(super) struct SetFacts {
     /// None keeps the last numbers.
     pub(super) counts: Option<SetCounts>,
     pub(super) revisions: Vec<SetRevision>,
+    /// Pull requests of forks that count; none keeps the last ones.
+    pub(super) allowed_forks: Option<Vec<AllowedFork>>,
     pub(super) removal: Option<HeldRemoval>,
     /// True if Syncs of others have names of the set.
     pub(super) has_conflicts: bool,
@@ -92,6 +94,11 @@ fn next_status(before: &Value, set: &Value, facts: &SetFacts) -> Value {
     }
     if !facts.revisions.is_empty() {
         next["revisions"] = json!(facts.revisions);
+    }
+    let forks = facts.allowed_forks.as_ref().map(|forks| json!(forks));
+    let forks = forks.or_else(|| before.get("allowedForks").cloned());
+    if let Some(forks) = forks.filter(|forks| forks.as_array().is_some_and(|forks| !forks.is_empty())) {
+        next["allowedForks"] = forks;
     }
     if let Some(removal) = &facts.removal {
         next["removal"] = json!(removal);

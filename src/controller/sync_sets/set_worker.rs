@@ -17,8 +17,8 @@ use super::NamespaceSyncs;
 use super::child_writes::{AcceptedForms, AnswerKey, BegunRemoval, WriteReport, remove, write_children};
 use super::set_answer::SetGenerators;
 use super::set_deletion::{DeletionStep, keep_finalizer, next_step};
-use super::set_rollout::{end_of_stage, rollout_status};
 use super::set_repository::{GeneratorSource, validated};
+use super::set_rollout::{end_of_stage, rollout_status};
 use super::set_state::{ChildNumbers, set_state};
 use super::set_status::{SetFacts, SetState, list_names, report_set, tell};
 use crate::api::{
@@ -162,7 +162,16 @@ impl SetWorker {
     /// Returns the facts of a pass that has planned nothing.
     fn unchanged(&self, state: SetState) -> SetFacts {
         let revisions = self.generators.revisions();
-        SetFacts { state, counts: None, revisions, removal: None, has_conflicts: false, rollout: None }
+        let allowed_forks = self.generators.allowed_forks();
+        SetFacts {
+            state,
+            counts: None,
+            revisions,
+            allowed_forks,
+            removal: None,
+            has_conflicts: false,
+            rollout: None,
+        }
     }
 
     async fn attempt(
@@ -180,7 +189,8 @@ impl SetWorker {
             rest(Reason::SpecInvalid, "this version of Moorline cannot read the spec".to_owned())
         })?;
         let owner = SetOwner::of(raw);
-        let identity = validated(self.context.installation.disk.as_deref(), &self.name, &set, GeneratorSource::None)?;
+        let identity =
+            validated(self.context.installation.disk.as_deref(), &self.name, &set, GeneratorSource::None)?;
         self.context
             .may_act_as_itself(&self.name, &identity)
             .map_err(|message| rest(Reason::ServiceAccountRequired, message))?;
@@ -264,6 +274,7 @@ impl SetWorker {
             state,
             counts: Some(counts),
             revisions: self.generators.revisions(),
+            allowed_forks: self.generators.allowed_forks(),
             removal,
             has_conflicts: !report.conflicts.is_empty(),
             rollout: rollout.map(rollout_status),

@@ -126,7 +126,7 @@ pub(crate) async fn chart_login(
 }
 
 /// Checks that a Secret may be sent to a host on behalf of the account of a Sync.
-async fn may_send(
+pub(in crate::controller) async fn may_send(
     context: &Context,
     cluster: &Cluster,
     (sync, account): (&SyncName, Option<&str>),

@@ -36,10 +36,10 @@ pub use artifact_push::{ArtifactFolder, ArtifactNotes, PushedArtifact, pull_arti
 pub use artifact_reference::{ArtifactReference, TagFilter};
 pub(super) use artifact_signers::ArtifactSigners;
 pub use registry_address::{LayerSelection, RegistryAddress};
-pub use tag_selection::TagSelection;
 pub(super) use registry_client::RegistryClient;
 pub(super) use signature_search::SignatureSearch;
 pub(super) use signature_store::SignatureStore;
+pub use tag_selection::TagSelection;
 
 /// Reads any bytes as the manifest of an artifact and as the archive of its layer, for fuzzing.
 pub(super) fn read_any(bytes: &[u8], limit: u64) {

@@ -199,7 +199,9 @@ impl RegistryClient {
             let link = answer.http.link.clone();
             let bytes = self.body(answer, "list of tags", MAX_PAGE_BYTES, "bytes of tags")?;
             let page = page_of_tags(&bytes);
-            tags.extend(page.ok_or_else(|| self.unusable("answers with something else than a list of tags"))?);
+            tags.extend(
+                page.ok_or_else(|| self.unusable("answers with something else than a list of tags"))?,
+            );
             let Some(link) = link.as_deref().and_then(next_page) else { return Ok(tags) };
             let follows = next.resolve(link).filter(|follows| follows.is_beside(&next));
             next = follows.ok_or_else(|| self.unusable("has its next page of tags on another server"))?;
@@ -409,4 +411,3 @@ fn page_of_tags(page: &[u8]) -> Option<Vec<String>> {
         _ => None,
     }
 }
-

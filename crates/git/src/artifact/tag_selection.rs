@@ -48,7 +48,18 @@ mod tests {
 
     #[test]
     fn tags_are_selected_by_range_filter_and_number() {
-        let tags = ["v1.2.0", "1.10.0", "1.9.0", "2.0.0", "1.11.0-rc.1", "pr-7", "pr-12", "latest", "../up", "1.9.0"];
+        let tags = [
+            "v1.2.0",
+            "1.10.0",
+            "1.9.0",
+            "2.0.0",
+            "1.11.0-rc.1",
+            "pr-7",
+            "pr-12",
+            "latest",
+            "../up",
+            "1.9.0",
+        ];
         let tags = tags.map(str::to_owned);
         let cases: [(Option<&str>, Option<&str>, Option<usize>, &[&str]); 7] = [
             (Some("1.x"), None, None, &["1.10.0", "1.9.0", "v1.2.0"]),

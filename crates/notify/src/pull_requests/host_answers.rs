@@ -28,6 +28,8 @@ pub struct OpenRequest {
     pub is_fork: bool,
     /// Its labels, which only maintainers set.
     pub labels: Vec<Box<str>>,
+    /// The time of its last change, as the host writes it.
+    pub updated: Option<Box<str>>,
 }
 
 /// A comment.
@@ -73,6 +75,7 @@ fn open_request(service: Service, item: &Value) -> Option<OpenRequest> {
         labels: at("/labels")
             .map(|all| items(all).filter_map(label).take(MAX_LABELS).collect())
             .unwrap_or_default(),
+        updated: text("/updated_at").map(Box::from),
     })
 }
 

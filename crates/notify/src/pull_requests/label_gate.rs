@@ -33,6 +33,11 @@ impl LabelGate {
         self.allowed.as_deref() == Some(head)
     }
 
+    /// Returns the commit that the label was given to, also after a push of another one.
+    pub fn allowed(&self) -> Option<&str> {
+        self.allowed.as_deref()
+    }
+
     /// Allows a commit that an earlier daemon has planned already.
     pub fn restore(&mut self, head: &str) {
         self.allowed = Some(head.into());

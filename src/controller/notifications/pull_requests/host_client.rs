@@ -1,4 +1,4 @@
-//! Sends requests to the host of a repository, with the token of a Notifier.
+//! Sends requests to the host of a repository, with the token of a Notifier or of a SyncSet.
 //!
 //! In: requests. Out: answers as JSON, or a [`VisitError`]. Every request has a deadline, and every
 //! answer a limit.
@@ -12,8 +12,9 @@ use super::super::service_secret::{SecretContent, read_service_secret};
 use super::RepositoryKey;
 use crate::chance::spawn_blocking_deterministic;
 use crate::clock;
+use crate::cluster::lease::Terms;
 use crate::notifications::pull_requests::PullRequestHost;
-use crate::notifications::{AttemptResult, CompiledNotifier};
+use crate::notifications::{AttemptResult, CompiledNotifier, Service};
 use crate::source::{OutboundAnswer, OutboundClient, SecretText};
 use moorline_identity::ExchangeRequest;
 
@@ -27,19 +28,19 @@ const NOT_MODIFIED: u16 = 304;
 /// Error of a visit, for people.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("plans of pull requests: {problem}")]
-pub(super) struct VisitError {
+pub(in crate::controller) struct VisitError {
     problem: String,
     /// The pause that the host asks for.
     pub(super) retry_after: Option<Duration>,
     /// A person has to change the Secret or the URL.
-    pub(super) needs_a_person: bool,
+    pub(in crate::controller) needs_a_person: bool,
     /// The part of the visit that it ends.
     pub(super) reach: ErrorReach,
 }
 
 /// Part of a visit that an error ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ErrorReach {
+pub(in crate::controller) enum ErrorReach {
     /// All of it: nothing else is asked of the host.
     Visit,
     /// One request: the pull request may be the reason.
@@ -81,11 +82,13 @@ pub(super) enum ListAnswer {
 }
 
 /// Client for one repository.
-pub(super) struct HostClient<'a> {
+pub(in crate::controller) struct HostClient<'a> {
     client: OutboundClient,
-    context: &'a Context,
-    notifier: &'a CompiledNotifier,
-    key: &'a RepositoryKey,
+    /// The terms in which it may write; none if it only reads.
+    terms: Option<&'a Terms>,
+    service: Service,
+    api: &'a str,
+    repository: &'a str,
     token: SecretText,
     authorities: Option<Vec<u8>>,
 }
@@ -101,16 +104,32 @@ impl<'a> HostClient<'a> {
         let SecretContent { service, authorities } =
             read.map_err(|problem| VisitError::new(problem, true))?;
         let token = service.token.ok_or_else(|| VisitError::new("the Secret has no key token", true))?;
-        let client = OutboundClient::new(&context.sources.repositories);
-        Ok(Self { client, context, notifier, key, token, authorities })
+        Ok(Self {
+            client: OutboundClient::new(&context.sources.repositories),
+            terms: Some(context.cluster.terms()),
+            service: notifier.service,
+            api: &notifier.target.url,
+            repository: &key.path,
+            token,
+            authorities,
+        })
+    }
+
+    /// Creates a client that only reads.
+    pub(in crate::controller) fn reader(
+        client: OutboundClient,
+        (service, api, repository): (Service, &'a str, &'a str),
+        (token, authorities): (SecretText, Option<Vec<u8>>),
+    ) -> Self {
+        Self { client, terms: None, service, api, repository, token, authorities }
     }
 
     /// Returns the host, for its requests.
     pub(super) fn host(&self) -> PullRequestHost<'_> {
         PullRequestHost {
-            service: self.notifier.service,
-            api: &self.notifier.target.url,
-            repository: &self.key.path,
+            service: self.service,
+            api: self.api,
+            repository: self.repository,
             token: &self.token,
         }
     }
@@ -136,7 +155,7 @@ impl<'a> HostClient<'a> {
         what: &str,
         request: ExchangeRequest,
     ) -> Result<OutboundAnswer, VisitError> {
-        match self.context.cluster.terms().current().may_write() {
+        match self.terms.is_some_and(|terms| terms.current().may_write()) {
             true => self.send(what, request).await,
             false => Err(VisitError::new("another daemon has taken over", false)),
         }

@@ -6,7 +6,8 @@
 //! as one comment of all Syncs (`plan_writer.rs`). No worker calls this module, so no sync waits
 //! for it.
 
-mod host_client;
+pub(in crate::controller) mod host_client;
+pub(in crate::controller) mod open_list;
 mod pacing;
 mod plan_target;
 mod plan_writer;

@@ -9,10 +9,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::host_client::VisitError;
+use super::open_list::OpenList;
 use super::plan_target::PlanTarget;
 use crate::api::SyncName;
 use crate::clock;
-use crate::notifications::pull_requests::{CheckState, LabelGate, ListPage, OpenRequest};
+use crate::notifications::pull_requests::{CheckState, LabelGate, OpenRequest};
 use crate::report::pull_request::{PlanRecord, PlanSection};
 
 /// First and longest pause after a plan that could not be made or written.
@@ -21,23 +22,14 @@ const RETRY: (Duration, Duration) = (Duration::from_secs(30), Duration::from_sec
 /// A repository.
 #[derive(Default)]
 pub(super) struct RepositoryState {
-    /// The pages of the list, as they were read last.
-    pub(super) pages: Vec<KnownPage>,
+    /// The open pull requests, as the host lists them.
+    pub(super) list: OpenList,
     /// The account of the token.
     pub(super) user: Option<Box<str>>,
     /// The open pull requests, the ones that changed last first.
     pub(super) open: Vec<OpenState>,
     /// The files outside of its path that each Sync reads, and the base that they are of.
     pub(super) reads: KnownReads,
-}
-
-/// A page of the list of open pull requests.
-pub(super) struct KnownPage {
-    pub(super) at: ListPage,
-    /// The number of its entries.
-    pub(super) entries: usize,
-    pub(super) etag: Option<String>,
-    pub(super) listed: Vec<OpenRequest>,
 }
 
 /// Paths that Syncs read, each with the base that they are of.
@@ -239,7 +231,7 @@ mod tests {
 
     fn request(number: u64, head: &str, is_fork: bool, labels: &[&str]) -> OpenRequest {
         let labels = labels.iter().copied().map(Box::from).collect();
-        OpenRequest { number, head: head.into(), base_branch: "main".into(), is_fork, labels }
+        OpenRequest { number, head: head.into(), base_branch: "main".into(), is_fork, labels, updated: None }
     }
 
     #[test]

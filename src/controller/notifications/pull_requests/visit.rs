@@ -4,19 +4,15 @@
 //! list that has not changed is one request.
 
 use super::super::super::Context;
-use super::host_client::{ErrorReach, HostClient, ListAnswer, VisitError};
+use super::host_client::{HostClient, VisitError};
 use super::plan_writer::write_plans;
-use super::repository_state::{KnownPage, RepositoryState};
+use super::repository_state::RepositoryState;
 use super::sync_plan::plan_sync;
 use super::visit_budget::VisitBudget;
 use super::{RepositoryKey, Turns};
 use crate::clock;
 use crate::notifications::CompiledNotifier;
-use crate::notifications::pull_requests::{PageCursor, open_requests};
 use crate::report::pull_request::GroupSubject;
-
-/// Most open pull requests that are read.
-const MAX_OPEN: usize = 192;
 
 /// End of a visit without an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,7 +31,7 @@ pub(super) async fn visit(
 ) -> Result<VisitEnd, VisitError> {
     let Some(options) = notifier.pull_requests() else { return Ok(VisitEnd::Done) };
     let client = HostClient::new(context, notifier, key).await?;
-    refresh_list(&client, notifier, state, options.label.as_deref()).await?;
+    refresh_list(&client, state, options.label.as_deref()).await?;
     if state.open.is_empty() {
         return Ok(VisitEnd::Done);
     }
@@ -81,48 +77,12 @@ pub(super) async fn visit(
 /// Reads the open pull requests, unless they are the same as before.
 async fn refresh_list(
     client: &HostClient<'_>,
-    notifier: &CompiledNotifier,
     state: &mut RepositoryState,
     label: Option<&str>,
 ) -> Result<(), VisitError> {
-    let (service, what) = (notifier.service, "the open pull requests");
-    let mut known = std::mem::take(&mut state.pages);
-    let (mut cursor, mut pages) = (PageCursor::new(MAX_OPEN), Vec::new());
-    let mut is_same = true;
-    cursor.resume(known.iter().map(|page| page.at));
-    while let Some(at) = cursor.next_page() {
-        let last = known.iter().position(|page| page.at == at).map(|index| known.swap_remove(index));
-        let etag = last.as_ref().and_then(|last| last.etag.as_deref());
-        let answer = client.list(what, client.host().list_open(at, etag)).await;
-        let page = match (answer, last) {
-            (Ok(ListAnswer::Same), Some(last)) => last,
-            (Ok(ListAnswer::Changed(answer, etag)), _) => {
-                is_same = false;
-                let entries = answer.as_array().map_or(0, Vec::len);
-                KnownPage { at, entries, etag, listed: open_requests(service, &answer) }
-            }
-            (Err(error), _) if error.reach == ErrorReach::Length => {
-                is_same = false;
-                tracing::debug!(repository = client.host().repository, ?at, "a page of a list is too long");
-                cursor.halve();
-                cursor.resume(known.iter().map(|page| page.at));
-                continue;
-            }
-            (Err(error), _) => return Err(error.of_visit()),
-            (Ok(ListAnswer::Same), None) => {
-                return Err(VisitError::new(
-                    format!("{what}: the host says that nothing has changed"),
-                    false,
-                ));
-            }
-        };
-        cursor.read(page.entries);
-        cursor.resume(known.iter().map(|page| page.at));
-        pages.push(page);
+    if !state.list.refresh(client).await?.is_same {
+        let open = state.list.requests().cloned().collect();
+        state.set_open(open, label);
     }
-    if !is_same {
-        state.set_open(pages.iter().flat_map(|page| page.listed.clone()).collect(), label);
-    }
-    state.pages = pages;
     Ok(())
 }
