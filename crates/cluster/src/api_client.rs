@@ -6,6 +6,7 @@
 //! daemon has lost the Lease.
 
 use std::ops::RangeInclusive;
+use std::task::Poll;
 use std::time::Duration;
 
 use http::{HeaderMap, Method, Request, Response, header};
@@ -141,8 +142,7 @@ impl ApiClient {
             }
             Ok(ApiResponse { created, warnings: warnings(&head.headers), body })
         };
-        let done = tokio::time::timeout(within, work).await;
-        let done = done.unwrap_or(Err(ApiError::Timeout(within)));
+        let done = ended_within(within, work).await;
         let code = match &done {
             Ok(reply) if reply.created => 201,
             Ok(_) => 200,
@@ -239,6 +239,21 @@ impl ApiClient {
     }
 }
 
+/// Runs a request for at most this time, and never continues it later. A timeout alone is not
+/// enough: after a pause of the whole process, a connection that was being made would carry a write
+/// that another daemon no longer expects, before the timeout is noticed.
+async fn ended_within<T>(
+    within: Duration,
+    work: impl Future<Output = Result<T, ApiError>>,
+) -> Result<T, ApiError> {
+    let (begun, mut work) = (clock::now(), std::pin::pin!(work));
+    let in_time = std::future::poll_fn(|context| match clock::since(begun) < within {
+        true => work.as_mut().poll(context),
+        false => Poll::Ready(Err(ApiError::Timeout(within))),
+    });
+    tokio::time::timeout(within, in_time).await.unwrap_or(Err(ApiError::Timeout(within)))
+}
+
 #[derive(Deserialize)]
 struct Release {
     #[serde(rename = "gitVersion")]
@@ -296,6 +311,27 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_request_is_not_continued_after_its_time_whatever_comes_first() {
+        use futures::FutureExt as _;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let _entered = runtime.enter();
+        let is_sent = std::cell::Cell::new(false);
+        let mut polls = 0;
+        // It waits for a connection at first, and would send at the second poll.
+        let work = std::future::poll_fn(|_| {
+            polls += 1;
+            is_sent.set(polls > 1);
+            if polls > 1 { Poll::Ready(Ok(())) } else { Poll::Pending }
+        });
+        let mut request = Box::pin(ended_within(Duration::from_millis(20), work));
+        assert!(request.as_mut().now_or_never().is_none());
+        // The process is stopped, and the connection is there before a timer has fired.
+        std::thread::sleep(Duration::from_millis(40));
+        assert!(matches!(request.now_or_never(), Some(Err(ApiError::Timeout(_)))));
+        assert!(!is_sent.get());
+    }
 
     #[test]
     fn a_refusal_says_when_to_ask_again() {

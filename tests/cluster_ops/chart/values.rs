@@ -33,6 +33,7 @@ fn the_settings_are_the_daemon_s() {
             Value::Number(_) => json!("integer"),
             Value::Array(_) => json!("array"),
             Value::Object(_) => json!("object"),
+            Value::Bool(_) => json!("boolean"),
             Value::Null => json!(["string", "null"]),
             _ => json!("string"),
         };
