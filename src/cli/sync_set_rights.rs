@@ -10,7 +10,7 @@ use anyhow::Context as _;
 use serde_json::Value;
 
 use super::rbac::Document;
-use crate::api::{PullRequestGenerator, SyncName, SyncSetSpec};
+use crate::api::{PullRequestGenerator, SecretRef, SyncName, SyncSetSpec};
 use crate::desired::DesiredSet;
 use crate::rbac::{Permissions, RoleSubject, daemon_manifests, manifests};
 use crate::sync_set::{cluster_generators, git_generators, pull_request_generators, tag_generators};
@@ -50,11 +50,7 @@ pub(super) fn rights_of_set(
     // The daemon can read all Secrets of its own namespace already.
     let of_git = git_generators(&spec).into_iter().filter_map(|git| git.secret_ref.as_ref());
     let of_tags = tag_generators(&spec).into_iter().filter_map(|tags| tags.secret_ref.as_ref());
-    let hosts = |generator| {
-        let PullRequestGenerator { github, gitlab, gitea, .. } = generator;
-        [github, gitlab, gitea].into_iter().flatten().map(|host| &host.secret_ref)
-    };
-    let of_hosts = pull_request_generators(&spec).into_iter().flat_map(hosts);
+    let of_hosts = pull_request_generators(&spec).into_iter().flat_map(host_logins);
     let logins = of_git.chain(of_tags).chain(of_hosts);
     let logins: BTreeSet<&str> = logins.map(|secret| &*secret.name).collect();
     let secrets: Vec<&str> = logins.into_iter().filter(|_| name.namespace != daemon.namespace).collect();
@@ -82,6 +78,12 @@ pub(super) fn rights_of_set(
     };
     let of_daemon = daemon_manifests(account, &secrets, &BTreeSet::new(), &name.namespace, &of_daemon);
     Ok(manifests(&rights, &subject).into_iter().chain(of_daemon).collect())
+}
+
+/// Returns the Secret of the host of a generator.
+fn host_logins(generator: &PullRequestGenerator) -> impl Iterator<Item = &SecretRef> {
+    let PullRequestGenerator { github, gitlab, gitea, .. } = generator;
+    [github, gitlab, gitea].into_iter().flatten().map(|host| &host.secret_ref)
 }
 
 #[cfg(test)]
