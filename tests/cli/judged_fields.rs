@@ -164,7 +164,7 @@ const OTHERS_OF_GENERATOR: &[&str] = &[
     "ociTags.filter",
     "ociTags.newest",
     "ociTags.semver",
-    "pullRequests.changedWithin",
+    "pullRequests.changedWithinDays",
     "pullRequests.label",
     "pullRequests.repository",
     "pullRequests.targetBranch",

@@ -38,6 +38,7 @@ mod event;
 mod former_reasons;
 #[cfg(feature = "crd")]
 mod git;
+mod git_generator;
 #[cfg(feature = "crd")]
 mod health;
 #[cfg(feature = "crd")]
@@ -118,6 +119,7 @@ pub use former_reasons::{FORMER_REASONS, current_reason};
 #[cfg(feature = "crd")]
 pub use git::{GitRef, GitSource, SecretRef, SignatureVerification, Source, VerifyMode};
 #[cfg(feature = "crd")]
+pub use git_generator::{GitGenerator, PathPatterns};
 pub use health::{HealthRule, HealthSpec};
 #[cfg(feature = "crd")]
 pub use helm::{ChartSource, HelmSpec, HelmValuesFrom};
@@ -162,9 +164,8 @@ pub use sync::{
 pub use sync_name::SyncName;
 #[cfg(feature = "crd")]
 pub use sync_set::{
-    FieldValue, Generator, GitGenerator, HeldRemoval, ListGenerator, MergeGenerator, NestedGenerator,
-    PathPatterns, SetCounts, SetRevision, SyncRemoval, SyncSet, SyncSetSpec, SyncSetStatus, SyncTemplate,
-    TemplateMetadata,
+    FieldValue, Generator, HeldRemoval, ListGenerator, MergeGenerator, NestedGenerator, SetCounts,
+    SetRevision, SyncRemoval, SyncSet, SyncSetSpec, SyncSetStatus, SyncTemplate, TemplateMetadata,
 };
 #[cfg(feature = "crd")]
 pub use sync_set_rollout::{RolloutStage, RolloutStatus, SetRollout};

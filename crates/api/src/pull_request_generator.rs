@@ -13,7 +13,7 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{DurationText, SecretRef};
+use super::SecretRef;
 
 /// Open pull requests of a repository.
 #[derive(Serialize, Deserialize, KubeSchema, Debug, Clone, Default, PartialEq)]
@@ -48,9 +48,10 @@ pub struct PullRequestGenerator {
     #[schemars(length(min = 1, max = 256))]
     pub target_branch: Option<String>,
 
-    /// Only pull requests that were changed within this time, such as 72h. The Sync of an older one is removed.
+    /// Only pull requests that were changed within so many days. The Sync of an older one is removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub changed_within: Option<DurationText>,
+    #[schemars(range(min = 1, max = 365))]
+    pub changed_within_days: Option<u32>,
 }
 
 /// The API of a host of repositories.

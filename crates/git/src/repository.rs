@@ -22,6 +22,7 @@ mod recent_polls;
 mod relations;
 mod signature_check;
 mod submodule_files;
+mod tags;
 pub(super) mod transit;
 mod waiter_count;
 
@@ -44,7 +45,7 @@ use relations::RelationCache;
 
 use super::address::{Address, Kind};
 use super::allow_list::AllowList;
-use super::artifact::{ArtifactMirror, SignatureStore, TagSelection};
+use super::artifact::{ArtifactMirror, SignatureStore};
 use super::credentials::Credentials;
 use super::digest_cache::DigestCache;
 use super::error::Error;
@@ -301,15 +302,6 @@ impl Repository {
             state.looked.truncate(MAX_SHARED - 1);
             state.looked.insert(0, RecentPoll { reference, begun, by, found: found.clone() });
             found
-        })
-        .await
-    }
-
-    /// Returns the selected tags of a repository in a registry, as the registry lists them now.
-    pub async fn tags(&self, selection: TagSelection, by: Instant) -> Result<Vec<String>, Error> {
-        self.run(JobNeed::Server, by, move |state| match &mut state.place {
-            FileStore::Artifacts(mirror) => mirror.tags(&selection, by),
-            FileStore::Mirrored(_) | FileStore::Local(_) | FileStore::Unopened(_) => Err(Error::Stopped),
         })
         .await
     }

@@ -1,7 +1,7 @@
 //! Generators to sets of parameters.
 //!
-//! In: the generators of a spec, and what their sources have answered: files, Secrets,
-//! tags and pull requests.
+//! In: the generators of a spec, and the answers of their sources: files, Secrets, tags
+//! and pull requests.
 //! Out: [`ParameterSets`], or the first error. Every number of sets has a bound, which is checked
 //! before sets are combined.
 
@@ -41,7 +41,7 @@ impl ParameterSets {
     }
 }
 
-/// What the sources of a spec have answered.
+/// Answers of the sources of a spec.
 #[derive(Debug, Clone, Default)]
 pub struct SourceAnswers {
     /// The files for each of [`git_generators`].

@@ -24,6 +24,8 @@ mod combine;
 mod existing;
 mod generate;
 mod git_parameters;
+#[cfg(test)]
+mod listed_tests;
 mod parameters;
 mod plan;
 mod pull_request_rules;

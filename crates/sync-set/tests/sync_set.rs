@@ -6,7 +6,7 @@ use moorline_api::SyncSet;
 use moorline_core::tree::FileTree;
 use moorline_sync_set::{
     CompiledSet, ExistingSync, PlannedRemoval, RemovalPolicy, SetChildren, SetOwner, SetPlan, SetStep,
-    SourceAnswers, generate, git_generators, plan_children, read_folders, select_files, tag_generators,
+    SourceAnswers, generate, git_generators, plan_children, read_folders, select_files,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -29,9 +29,7 @@ fn resource(generators: &Value, rest: Value) -> Value {
 
 fn children(raw: &Value, trees: &[FileTree]) -> Result<SetChildren, String> {
     let set: SyncSet = serde_json::from_value(raw.clone()).unwrap();
-    // Every registry has these tags.
-    let tags = vec![vec!["1.10.0".to_owned(), "1.9.0".to_owned()]; tag_generators(&set.spec).len()];
-    let answers = SourceAnswers { files: trees.to_vec(), tags, ..SourceAnswers::default() };
+    let answers = SourceAnswers { files: trees.to_vec(), ..SourceAnswers::default() };
     let parameters = generate(&set.spec, &answers)?;
     let compiled = CompiledSet::compile(&set, raw).map_err(|errors| errors.join("; "))?;
     SetChildren::build(&compiled, &SetOwner::of(raw), &parameters, |_, _| Ok(())).map_err(|it| it.join("; "))
@@ -66,7 +64,6 @@ fn generators_give_sets_of_parameters() {
     let folder_name = json!({"name": "params.folder.name"});
     let two = list(json!([{"env": "dev"}, {"env": "prod"}]));
     let both = json!({"name": "params.folder.name + '-' + params.env"});
-    let tags = json!({"ociTags": {"url": "oci://registry.example.com/shop", "semver": "1.x"}});
     let keyed = json!({"name": "has(params.tier) ? params.name + '-' + params.tier : params.name"});
     let cases: Vec<GeneratorCase> = vec![
         (
@@ -127,19 +124,6 @@ fn generators_give_sets_of_parameters() {
             json!({}),
             vec![],
             Err("two sets of parameters give the name apps-a"),
-        ),
-        (
-            json!([tags]),
-            json!({"name": "params.tag.name"}),
-            vec![],
-            // Dots become dashes, and a hash keeps the names apart.
-            Ok(vec!["apps-1-10-0-HASH", "apps-1-9-0-HASH"]),
-        ),
-        (
-            json!([{"matrix": [tags, list(json!([{"env": "dev"}]))]}]),
-            json!({"name": "params.tag.name.replace('.', '-') + '-' + params.env"}),
-            vec![],
-            Ok(vec!["apps-1-10-0-dev", "apps-1-9-0-dev"]),
         ),
         (json!([list(json!([{"name": 7}]))]), json!({}), vec![], Err("spec.name: 7 is no text")),
         (json!([list(json!([{"other": 7}]))]), json!({}), vec![], Err("there is no field name")),

@@ -5,16 +5,14 @@
 //! written here, not by the program under test.
 
 use std::collections::BTreeMap;
-use std::io::Write as _;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use serde_json::{Value, json};
 
+pub use super::archives::{gzip, tar};
 use super::authority::Authority;
 use super::clouds::exchange_registry;
 use super::git_server::{GitServer, Reply, Request};
@@ -212,32 +210,6 @@ pub fn digest(bytes: &[u8]) -> String {
     let hash = ring::digest::digest(&ring::digest::SHA256, bytes);
     let digits: String = hash.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
     format!("sha256:{digits}")
-}
-
-/// Archive of entries: path, kind and content.
-pub fn tar(entries: &[(&str, u8, &[u8])]) -> Vec<u8> {
-    let mut archive = Vec::new();
-    for (path, kind, content) in entries {
-        let mut header = [0; 512];
-        header[..path.len()].copy_from_slice(path.as_bytes());
-        header[124..135].copy_from_slice(format!("{:011o}", content.len()).as_bytes());
-        header[156] = *kind;
-        header[257..263].copy_from_slice(b"ustar\0");
-        header[148..156].fill(b' ');
-        let sum: u32 = header.iter().map(|byte| u32::from(*byte)).sum();
-        header[148..154].copy_from_slice(format!("{sum:06o}").as_bytes());
-        archive.extend_from_slice(&header);
-        archive.extend_from_slice(content);
-        archive.resize(archive.len().next_multiple_of(512), 0);
-    }
-    archive.resize(archive.len() + 1024, 0);
-    archive
-}
-
-pub fn gzip(bytes: &[u8]) -> Vec<u8> {
-    let mut gzip = GzEncoder::new(Vec::new(), Compression::best());
-    gzip.write_all(bytes).unwrap();
-    gzip.finish().unwrap()
 }
 
 fn answer(content: &mut Content, request: &Request, port: u16) -> Reply {

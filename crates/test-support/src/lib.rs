@@ -20,6 +20,7 @@
 )]
 
 pub mod admission;
+mod archives;
 pub mod artifact_registry;
 pub mod artifact_signer;
 pub mod asked;

@@ -2,6 +2,7 @@
 //! process.
 
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use moorline_test_support::git_server::{GitServer, Reply};
 use serde_json::{Value, json};
@@ -12,6 +13,7 @@ use crate::controller::targets::tests::{Hub, SYNCS};
 
 const SETS: &str = "/apis/moorline.dev/v1alpha1/namespaces/moorline/syncsets";
 const SECRETS: &str = "/api/v1/namespaces/moorline/secrets";
+const PATIENCE: Duration = Duration::from_secs(60);
 const NUMBERS: std::ops::Range<u64> = 1..6;
 
 /// A host that lists these pull requests; none if it fails.
@@ -45,7 +47,7 @@ impl Host {
         for turn in ["first", "second"] {
             self.server.requests();
             ask(hub, &format!("{request} {turn}"));
-            hub.until("the host is asked", |_| !self.server.requests().is_empty()).await;
+            until(hub, "the host is asked", |_| !self.server.requests().is_empty()).await;
         }
     }
 }
@@ -103,6 +105,15 @@ fn syncs(hub: &Hub) -> Vec<String> {
     found.map(shown).collect()
 }
 
+/// Waits, and shows the status if it is in vain.
+async fn until(hub: &Hub, what: &str, is_so: impl Fn(&Hub) -> bool) {
+    let begun = Instant::now();
+    while !is_so(hub) {
+        assert!(begun.elapsed() < PATIENCE, "never: {what}; {:?} {}", syncs(hub), status(hub));
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pull_requests_become_syncs_and_none_is_removed_without_a_list() {
     let hub = Hub::new();
@@ -121,12 +132,12 @@ async fn pull_requests_become_syncs_and_none_is_removed_without_a_list() {
     hub.home.apply(SECRETS, &secret, "test").unwrap();
     tokio::spawn(run_beside(hub.context.clone(), std::future::pending::<()>()));
     hub.home.apply(SETS, &set(&host, None), "test").unwrap();
-    hub.until("both have Syncs", |hub| syncs(hub) == ["1a", "2b"]).await;
+    until(&hub, "both have Syncs", |hub| syncs(hub) == ["1a", "2b"]).await;
 
     // Another commit is another spec of the same Sync.
     host.list(Some(json!([request(1, "d", &[], false), request(2, "b", &[], false)])));
     ask(&hub, "push");
-    hub.until("the Sync follows", |hub| syncs(hub) == ["1d", "2b"]).await;
+    until(&hub, "the Sync follows", |hub| syncs(hub) == ["1d", "2b"]).await;
 
     // A host that fails, and a list with an unknown entry, remove nothing.
     let unknown = json!([request(1, "d", &[], false), {"number": 2}]);
@@ -135,15 +146,20 @@ async fn pull_requests_become_syncs_and_none_is_removed_without_a_list() {
         host.list(listed);
         ask(&hub, &at.to_string());
         let message = |hub: &Hub| status(hub)["conditions"][0]["message"].to_string();
-        hub.until(&said, |hub| message(hub).contains("stay as they are")).await;
+        until(&hub, &said, |hub| message(hub).contains("stay as they are")).await;
         assert_eq!(syncs(&hub), ["1d", "2b"], "{said}");
         host.list(Some(json!([request(1, "d", &[], false), request(2, "b", &[], false)])));
         ask(&hub, &format!("{at} again"));
-        hub.until("the list is there again", |hub| !message(hub).contains("stay as they are")).await;
+        until(&hub, "the list is there again", |hub| !message(hub).contains("stay as they are")).await;
     }
     host.list(Some(json!([request(1, "d", &[], false)])));
     ask(&hub, "merged");
-    hub.until("the Sync of a closed one is removed", |hub| syncs(hub) == ["1d"]).await;
+    // The other Sync is suspended and has rendered nothing, so the removal waits for it.
+    until(&hub, "the Sync of a closed one is to be removed", |hub| {
+        let message = status(hub)["conditions"][0]["message"].to_string();
+        message.contains("pr-2 are deleted when these Syncs have rendered")
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -163,7 +179,7 @@ async fn a_fork_has_a_sync_for_the_commit_that_got_the_label() {
     hub.home.apply(SECRETS, &secret, "test").unwrap();
     let daemon = tokio::spawn(run_beside(hub.context.clone(), std::future::pending::<()>()));
     hub.home.apply(SETS, &set(&host, Some("preview")), "test").unwrap();
-    hub.until("the own one has a Sync", |hub| syncs(hub) == ["1a"]).await;
+    until(&hub, "the own one has a Sync", |hub| syncs(hub) == ["1a"]).await;
     // The label was there before anybody saw the commit without it.
     host.answer(&hub, "label from the beginning").await;
     assert_eq!(syncs(&hub), ["1a"]);
@@ -171,9 +187,9 @@ async fn a_fork_has_a_sync_for_the_commit_that_got_the_label() {
     host.answer(&hub, "label removed").await;
     host.list(both(&["preview"], "c"));
     ask(&hub, "label given");
-    hub.until("the fork has a Sync", |hub| syncs(hub) == ["1a", "3c"]).await;
+    until(&hub, "the fork has a Sync", |hub| syncs(hub) == ["1a", "3c"]).await;
     let allowed = json!([{"repository": "team/shop", "number": 3, "commit": "c".repeat(40)}]);
-    hub.until("the status says so", |hub| status(hub)["allowedForks"] == allowed).await;
+    until(&hub, "the status says so", |hub| status(hub)["allowedForks"] == allowed).await;
 
     // A later push changes nothing, also after a restart of the daemon.
     daemon.abort();

@@ -28,6 +28,8 @@ use crate::sync_set::PullRequest;
 
 /// Most readings of a list of several pages, until two of them are the same.
 const MAX_READINGS: usize = 4;
+/// A day.
+const DAY: Duration = Duration::from_secs(24 * 3600);
 /// The field in messages.
 const FIELD: &str = "spec.generators: pullRequests";
 
@@ -206,16 +208,13 @@ fn is_recent(
     request: &OpenRequest,
     now: Duration,
 ) -> Result<bool, ReconcileError> {
-    let Some(within) = &generator.changed_within else { return Ok(true) };
-    let within = within
-        .duration()
-        .ok_or_else(|| refused(format!("{FIELD}.changedWithin: write a duration such as 72h")))?;
+    let Some(days) = generator.changed_within_days else { return Ok(true) };
     let updated = request.updated.as_deref().and_then(|text| text.parse::<Timestamp>().ok());
     let updated = updated.ok_or_else(|| {
-        incomplete("the host does not say when a pull request was changed, as changedWithin needs it")
+        incomplete("the host does not say when a pull request was changed, as changedWithinDays needs it")
     })?;
     let updated = Duration::from_secs(u64::try_from(updated.as_second()).unwrap_or_default());
-    Ok(now.saturating_sub(updated) <= within)
+    Ok(now.saturating_sub(updated) <= DAY * days)
 }
 
 fn incomplete(message: &str) -> ReconcileError {
@@ -232,7 +231,12 @@ fn of_host(error: &VisitError) -> ReconcileError {
         true => ErrorCause::Input("CredentialsInvalid"),
         false => ErrorCause::Input("RepositoryUnavailable"),
     };
-    ReconcileError { cause, message: format!("{FIELD}: {error}"), problems: Vec::new(), permanent: false }
+    ReconcileError {
+        cause,
+        message: format!("{FIELD}: {}", error.problem()),
+        problems: Vec::new(),
+        permanent: false,
+    }
 }
 
 #[cfg(test)]
@@ -242,13 +246,13 @@ mod tests {
     use super::*;
     use crate::notifications::pull_requests::open_requests;
 
-    const DAY: &str = "2026-01-02T00:00:00Z";
+    const CHANGED: &str = "2026-01-02T00:00:00Z";
 
     /// A pull request as GitHub lists it.
     fn request(number: u64, head: &str, labels: &[&str], fork: bool) -> Value {
         let labels: Vec<Value> = labels.iter().map(|label| json!({"name": label})).collect();
         json!({
-            "number": number, "labels": labels, "updated_at": DAY,
+            "number": number, "labels": labels, "updated_at": CHANGED,
             "head": {"sha": head.repeat(40), "repo": {"id": if fork { 2 } else { 1 }}},
             "base": {"ref": if number == 9 { "old" } else { "main" }, "repo": {"id": 1}},
         })
@@ -269,7 +273,8 @@ mod tests {
         later: Duration,
     ) -> Vec<(u64, String)> {
         let list = OpenList::of(open_requests(Service::Github, &listed));
-        let now = Duration::from_secs(DAY.parse::<Timestamp>().unwrap().as_second().unsigned_abs()) + later;
+        let now =
+            Duration::from_secs(CHANGED.parse::<Timestamp>().unwrap().as_second().unsigned_abs()) + later;
         let found = select(generator, &list, forks, now).unwrap();
         found.into_iter().map(|pull| (pull.number, pull.commit[..1].to_owned())).collect()
     }
@@ -284,13 +289,12 @@ mod tests {
             // Two pages may both have it.
             request(1, "a", &[], false),
         ]);
-        let day = Duration::from_secs(24 * 3600);
         for (more, later, expect) in [
-            (json!({}), day, vec![1, 2, 9]),
-            (json!({"label": "preview"}), day, vec![2, 9]),
-            (json!({"label": "preview", "targetBranch": "main"}), day, vec![2]),
-            (json!({"changedWithin": "25h"}), day, vec![1, 2, 9]),
-            (json!({"changedWithin": "23h"}), day, vec![]),
+            (json!({}), DAY, vec![1, 2, 9]),
+            (json!({"label": "preview"}), DAY, vec![2, 9]),
+            (json!({"label": "preview", "targetBranch": "main"}), DAY, vec![2]),
+            (json!({"changedWithinDays": 1}), DAY, vec![1, 2, 9]),
+            (json!({"changedWithinDays": 1}), DAY + Duration::from_secs(1), vec![]),
         ] {
             let found = selected(&generator(&more), listed.clone(), &mut BTreeMap::new(), later);
             assert_eq!(found.into_iter().map(|(number, _)| number).collect::<Vec<_>>(), expect, "{more}");

@@ -26,6 +26,7 @@ mod registry_answer;
 mod registry_client;
 mod signature_search;
 mod signature_store;
+mod tag_list;
 mod tag_selection;
 mod token_request;
 mod tree_builder;

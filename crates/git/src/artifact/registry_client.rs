@@ -12,10 +12,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use http::Method;
-use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use super::super::challenge::next_page;
 use super::super::chart::{Digest, url::Url};
 use super::super::credentials::{Credentials, HttpLogin, Sensitive};
 use super::super::error::Error;
@@ -35,13 +33,6 @@ use crate::worker_pool::ContactResult;
 
 /// Maximum number of bytes of a manifest, as registries have it.
 const MAX_MANIFEST_BYTES: u64 = 4 * 1024 * 1024;
-
-/// Maximum number of bytes of one page of tags, and of pages.
-const MAX_PAGE_BYTES: u64 = 4 * 1024 * 1024;
-const MAX_PAGES: usize = 64;
-
-/// Number of tags that are asked for at once.
-const PAGE_TAGS: usize = 1000;
 
 /// Maximum number of consecutive redirects.
 const MAX_REDIRECTS: usize = 4;
@@ -169,44 +160,6 @@ impl RegistryClient {
         let bytes = self.body(answer, &reference, MAX_MANIFEST_BYTES, "bytes of a manifest")?;
         self.check_digest("a manifest", Digest::hash(&bytes), digest)?;
         Ok(bytes)
-    }
-
-    /// Returns all tags of the repository.
-    pub(super) fn tags(&mut self, by: Instant) -> Result<Vec<String>, Error> {
-        let listed = self.of_mirrors(by, |mirror, by| match mirror.tags(by)? {
-            tags if tags.is_empty() => Err(mirror.unusable("lists no tags")),
-            tags => Ok(tags),
-        });
-        match listed {
-            Some(tags) => Ok(tags),
-            None => self.listed_tags(by),
-        }
-    }
-
-    /// Returns all tags of the repository as the registry itself lists them: a mirror may know few.
-    /// A page that is no list of tags is an error, so that no tag seems to be gone.
-    pub(super) fn listed_tags(&mut self, by: Instant) -> Result<Vec<String>, Error> {
-        let mut next = self.url(&format!("/tags/list?n={PAGE_TAGS}"))?;
-        let mut tags = Vec::new();
-        for _ in 0..MAX_PAGES {
-            let request = RegistryRequest {
-                method: Method::GET,
-                url: next.clone(),
-                media: "application/json",
-                body: None,
-            };
-            let answer = self.exchange(&request, by)?;
-            let link = answer.http.link.clone();
-            let bytes = self.body(answer, "list of tags", MAX_PAGE_BYTES, "bytes of tags")?;
-            let page = page_of_tags(&bytes);
-            tags.extend(
-                page.ok_or_else(|| self.unusable("answers with something else than a list of tags"))?,
-            );
-            let Some(link) = link.as_deref().and_then(next_page) else { return Ok(tags) };
-            let follows = next.resolve(link).filter(|follows| follows.is_beside(&next));
-            next = follows.ok_or_else(|| self.unusable("has its next page of tags on another server"))?;
-        }
-        Err(self.unusable("has more tags than are read; name one tag instead"))
     }
 
     /// Writes a blob of a known size from this server, and checks its size and digest.
@@ -399,15 +352,5 @@ impl RegistryClient {
     fn differs(&self, what: &'static str, found: String, wanted: String) -> Error {
         let server = self.address.server().into();
         ArtifactError::Differs { server, what, found: found.into(), wanted: wanted.into() }.into()
-    }
-}
-/// Returns the tags of a page; none if it is no list of tags. A repository without tags may have
-/// null in the place of the list.
-fn page_of_tags(page: &[u8]) -> Option<Vec<String>> {
-    let page: Value = serde_json::from_slice(page).ok()?;
-    match page.get("tags")? {
-        Value::Null => Some(Vec::new()),
-        Value::Array(tags) => tags.iter().map(|tag| tag.as_str().map(str::to_owned)).collect(),
-        _ => None,
     }
 }

@@ -50,6 +50,11 @@ pub(in crate::controller) enum ErrorReach {
 }
 
 impl VisitError {
+    /// Returns the problem, without the feature that met it.
+    pub(in crate::controller) fn problem(&self) -> &str {
+        &self.problem
+    }
+
     /// Returns the error that an HTTP status means for the request of `what`.
     pub(super) fn of_status(what: &str, status: u16, retry_after: Option<Duration>) -> Self {
         let needs_a_person = AttemptResult::of_status(status, retry_after) == AttemptResult::Denied;
