@@ -282,8 +282,7 @@ impl Repository {
         Self { asker: namespace.into(), ..self }
     }
 
-    /// Resolves `reference` to its current revision. With a server of protocol version 2 it costs
-    /// one request, and concurrent callers share the next one.
+    /// Resolves `reference` to its current revision. Concurrent callers share the next request.
     pub async fn resolve(&self, reference: &Reference, by: Instant) -> Result<Revision, Error> {
         let (asked, reference) = (clock::now(), reference.clone());
         let need = if reference.is_fixed() { JobNeed::Disk } else { JobNeed::Server };

@@ -9,7 +9,7 @@ use super::deploy::UNSET_IMAGE;
 use super::programs::{CHART, Helm, command, documents, find, run, text};
 
 /// The most bytes of all that the chart can come to.
-const MAX_BYTES: usize = 75_000;
+const MAX_BYTES: usize = 80_000;
 
 /// Everything that can be switched on.
 pub(crate) const EVERYTHING: &str = r#"{

@@ -26,6 +26,7 @@ use super::layer_files::{FileContent, visit_files};
 use super::manifest::LayerEntry;
 use super::pack_writer::PackWriter;
 use super::registry_client::RegistryClient;
+use super::tag_list::{list_own_tags, list_tags};
 use super::tag_selection::TagSelection;
 use super::tree_builder::TreeBuilder;
 use crate::worker_pool::ContactResult;
@@ -135,7 +136,7 @@ impl ArtifactMirror {
                 Ok(Revision::of_artifact(Some(tag), self.client.digest_of(tag, by)?))
             }
             ArtifactReference::Semver(..) => {
-                let tags = self.client.tags(by)?;
+                let tags = list_tags(&mut self.client, by)?;
                 // A tag that is none may be a part of no URL.
                 let tags = tags.iter().map(String::as_str).filter(|tag| ArtifactReference::tag(tag).is_ok());
                 let none = || Error::NoReference { reference: reference.to_string().into(), nearest: None };
@@ -147,7 +148,7 @@ impl ArtifactMirror {
 
     /// Returns the selected tags, as the registry lists them now.
     pub(crate) fn tags(&mut self, selection: &TagSelection, by: Instant) -> Result<Vec<String>, Error> {
-        Ok(selection.select(&self.client.listed_tags(by)?))
+        Ok(selection.select(&list_own_tags(&mut self.client, by)?))
     }
 
     /// Fetches the files of a revision, unless they are here; returns the number of fetched bytes.

@@ -25,6 +25,7 @@ use super::layer_files::visit_files;
 use super::manifest::{CONFIG, CONTENT, MANIFEST, MAX_LAYER_BYTES, REVISION, SOURCE};
 use super::registry_address::RegistryAddress;
 use super::registry_client::{RegistryClient, RegistryRequest};
+use super::tag_list::list_tags;
 use moorline_core::tree::{MAX_FILE_BYTES, MAX_FILES};
 
 /// Folder that is never a part of an artifact.
@@ -231,7 +232,7 @@ pub fn pull_artifact(
         ArtifactReference::Digest(digest) => *digest,
         ArtifactReference::Tag(tag) => client.digest_of(tag, by)?,
         ArtifactReference::Semver(..) => {
-            let tags = client.tags(by)?;
+            let tags = list_tags(&mut client, by)?;
             let none = || Error::NoReference { reference: reference.to_string().into(), nearest: None };
             client.digest_of(reference.best(tags.iter().map(String::as_str)).ok_or_else(none)?, by)?
         }
