@@ -100,6 +100,13 @@ fn cluster_cases() -> Vec<ClusterCase> {
             vec![],
             Err("both generators of matrix give the parameter cluster"),
         ),
+        (
+            json!([{"matrix": [clusters, keyed]}]),
+            by_cluster,
+            by_cluster,
+            vec![],
+            Err("both generators of matrix give a cluster"),
+        ),
         (json!([clusters]), by_cluster, "params.cluster.labels.env", vec![], Err("may be set to params")),
         (json!([clusters]), by_cluster, "'east'", vec![], Err("may be set to params")),
         (json!([clusters]), "'one'", by_cluster, vec![], Err("two sets of parameters give the name")),

@@ -21,6 +21,8 @@ use crate::sync_set::{ListedSecret, ParameterSets, cluster_generators, generate,
 
 /// Longest time of the polls and reads of one set.
 const TIMEOUT: Duration = Duration::from_secs(120);
+/// Maximum number of polls of all repositories, until those of one branch agree.
+const POLLS: usize = 3;
 /// Interval of polls if the spec has none.
 const INTERVAL: Duration = Duration::from_secs(60);
 
@@ -121,14 +123,8 @@ impl SetGenerators {
         inputs_changed: &Arc<Notify>,
     ) -> Result<(), ReconcileError> {
         let by = clock::now() + TIMEOUT;
-        let mut revisions = Vec::new();
-        for source in &mut self.sources {
-            revisions.push(source.poll(context, who, inputs_changed, by).await?);
-        }
-        let mut secrets = Vec::new();
-        for generator in cluster_generators(&set.spec) {
-            secrets.push(list_clusters(who.0, who.1, generator).await?);
-        }
+        let revisions = self.poll_all(context, who, inputs_changed, by).await?;
+        let secrets = list_clusters(who.0, who.1, &cluster_generators(&set.spec)).await?;
         let is_same = |answer: &SetAnswer| answer.revisions == revisions && answer.secrets == secrets;
         if self.answer.as_ref().is_some_and(is_same) {
             return Ok(());
@@ -146,5 +142,59 @@ impl SetGenerators {
         self.answers += 1;
         self.answer = Some(SetAnswer { parameters, number: self.answers, revisions, secrets });
         Ok(())
+    }
+
+    /// Finds the newest revision of each repository. Two generators of one branch read one commit:
+    /// a folder that moves from one to the other must not be missing in both.
+    async fn poll_all(
+        &mut self,
+        context: &Context,
+        who: (&Cluster, &SyncName),
+        inputs_changed: &Arc<Notify>,
+        by: Instant,
+    ) -> Result<Vec<Revision>, ReconcileError> {
+        for _ in 0..POLLS {
+            let mut revisions = Vec::new();
+            for source in &mut self.sources {
+                revisions.push(source.poll(context, who, inputs_changed, by).await?);
+            }
+            let found = self.sources.iter().map(SetSource::place).zip(&revisions);
+            if are_of_one_time(&found.collect::<Vec<_>>()) {
+                return Ok(revisions);
+            }
+        }
+        let message = "a repository of several generators changes while it is polled".to_owned();
+        Err(ReconcileError {
+            cause: ErrorCause::Progressing,
+            message,
+            problems: Vec::new(),
+            permanent: false,
+        })
+    }
+}
+
+/// True if nothing is found twice with different revisions.
+fn are_of_one_time<P: PartialEq, R: PartialEq>(found: &[(P, R)]) -> bool {
+    let differs = |(at, (place, revision)): (usize, &(P, R))| {
+        found.iter().skip(at + 1).any(|(other, newer)| other == place && newer != revision)
+    };
+    !found.iter().enumerate().any(differs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_branch_has_one_commit_in_all_generators() {
+        for (found, expect) in [
+            (&[("a", 1)][..], true),
+            (&[], true),
+            (&[("a", 1), ("a", 1), ("b", 2)], true),
+            (&[("a", 1), ("b", 2), ("a", 3)], false),
+            (&[("b", 2), ("a", 1), ("a", 3)], false),
+        ] {
+            assert_eq!(are_of_one_time(found), expect, "{found:?}");
+        }
     }
 }

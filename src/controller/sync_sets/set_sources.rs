@@ -20,7 +20,7 @@ use crate::controller::reconcile::prepare::source_error;
 use crate::controller::spec::identity::login_owner;
 use crate::controller::spec::{ValidatedSpec, validate_within};
 use crate::report::{ErrorCause, ReconcileError};
-use crate::source::{Credentials, FileSelection, ObjectIds, ReadLimits, Repository, Revision};
+use crate::source::{Credentials, FileSelection, ObjectIds, ReadLimits, Reference, Repository, Revision};
 use crate::sync_set::{read_folders, select_files};
 use crate::tree::FileTree;
 
@@ -53,6 +53,11 @@ impl SetSource {
     /// Returns the URL.
     pub(super) fn url(&self) -> &str {
         &self.generator.url
+    }
+
+    /// Returns the URL, and what is followed there.
+    pub(super) fn place(&self) -> (&str, &Reference) {
+        (&self.generator.url, &self.valid_spec.reference)
     }
 
     /// Reads the Secret again before the next poll.
