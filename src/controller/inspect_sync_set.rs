@@ -53,10 +53,7 @@ pub async fn plan_sync_set(
         let revision = repository.resolve(&valid_spec.reference, by).await.map_err(source_error)?;
         files.push(read_selected(&repository, generator, &revision, by).await?);
     }
-    let mut secrets = Vec::new();
-    for generator in cluster_generators(&set.spec) {
-        secrets.push(list_clusters(cluster, name, generator).await?);
-    }
+    let secrets = list_clusters(cluster, name, &cluster_generators(&set.spec)).await?;
     let mut tags = Vec::new();
     for generator in tag_generators(&set.spec) {
         let valid_spec = validated(disk, name, &set, GeneratorSource::Tags(generator))?;

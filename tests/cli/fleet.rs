@@ -4,6 +4,7 @@
 
 use std::net::TcpListener;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use moorline_test_support::command::{Folder, Outcome};
 use moorline_test_support::places;
@@ -107,4 +108,27 @@ fn contexts_are_shown_side_by_side_and_one_that_fails_is_a_row() {
     assert!(alone.data.starts_with("CLUSTER "), "{alone:?}");
     assert!(alone.data.contains("SYNC       CLUSTER  REVISION"), "{alone:?}");
     assert_eq!(run(&["-o", "name"]).code, 1);
+}
+
+#[test]
+fn a_context_that_hangs_is_a_row_and_delays_no_other() {
+    let east = Sandboxed::start("fleet-beside");
+    east.sync("web", status("Applied", REVISION, 0));
+    // It takes connections, and never answers.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let hangs = format!("http://{}", silent.local_addr().unwrap());
+    let folder = Folder::new("fleet-hangs", &[]);
+    let config = kubeconfig(&folder, &[("hangs", &hangs), ("east", &east.server())]);
+    let begun = Instant::now();
+    let mut command = Command::new(places::moorline());
+    command.args(["status", "--fleet", "--contexts", "all"]).env("KUBECONFIG", &config);
+    let found = Outcome::of(&command.output().unwrap());
+    assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
+    let line = |name: &str| found.data.lines().find(|line| line.starts_with(name)).unwrap_or_default();
+    assert!(
+        line("hangs ").contains("Unreachable") && line("hangs ").contains("no answer within"),
+        "{found:?}"
+    );
+    assert!(line("east ").contains("Reachable"), "{found:?}");
+    assert_eq!(found.code, 1);
 }

@@ -131,7 +131,72 @@ async fn folders_become_syncs_and_none_is_removed_without_an_answer_and_a_budget
     send_request(&scene.admin, "DELETE", &format!("{}/apps", set.path()), json!(null)).await.unwrap();
     until("the set is gone", async || set.get().await.is_none().then_some(())).await;
     assert_eq!(set.syncs().await, [""; 0]);
+    clusters_become_syncs_and_a_refused_list_removes_none(&set, &rights).await;
     send_request(&scene.admin, "DELETE", &format!("{DEFINITION}/syncsets.moorline.dev"), json!(null))
         .await
         .unwrap();
+}
+
+/// The ServiceAccount of the set lists the Secrets of clusters. What it may not list is not gone.
+async fn clusters_become_syncs_and_a_refused_list_removes_none(set: &SetUnderTest<'_>, of_syncs: &Value) {
+    let scene = set.0;
+    let admin = &scene.admin;
+    scene.push(&["east", "west"].map(|name| file(&format!("apps/{name}/{name}"), "1")));
+    let secrets = format!("/api/v1/namespaces/{}/secrets", scene.namespace);
+    let label = |env: &str| json!({"metadata": {"labels": {"env": env}}});
+    for name in ["east", "west"] {
+        let secret =
+            json!({"metadata": {"name": name, "labels": {"env": "prod"}}, "stringData": {"value": "-"}});
+        send_request(admin, "POST", &secrets, secret).await.unwrap();
+    }
+    let mut clusters = resource(scene);
+    clusters["spec"]["onDelete"] = json!("Delete");
+    clusters["spec"]["generators"] = json!([{"clusters": {"selector": {"matchLabels": {"env": "prod"}}}}]);
+    clusters["spec"]["name"] = json!("params.cluster.name");
+    clusters["spec"]["set"] = json!([{"field": "/spec/path", "value": "'apps/' + params.cluster.name"}]);
+    let takes = |value: &str| json!([{"field": "/spec/cluster/secretRef/name", "value": value}]);
+    for (pointer, value, why) in [
+        ("/spec/set", takes("'east'"), "write params.cluster.name"),
+        ("/spec/set", takes("params.cluster.labels.env"), "write params.cluster.name"),
+        ("/spec/generators/0/clusters/selector", json!({}), "write matchLabels or matchExpressions"),
+        (
+            "/spec/generators/0/list",
+            json!({"elements": [{"a": "b"}]}),
+            "write exactly one of list, git, clusters",
+        ),
+    ] {
+        let mut wrong = clusters.clone();
+        let (place, field) = pointer.rsplit_once('/').unwrap();
+        wrong.pointer_mut(place).unwrap()[field] = value;
+        let refused = send_request(admin, "POST", &format!("{}?dryRun=All", set.path()), wrong).await;
+        let refused = refused.expect_err(pointer).to_string();
+        assert!(refused.contains(why), "{pointer}: {refused}");
+    }
+    let role = format!("/apis/rbac.authorization.k8s.io/v1/namespaces/{}/roles/tenant", scene.namespace);
+    let grant_lists = async |allowed: bool| {
+        let lists = json!({"apiGroups": [""], "resources": ["secrets"], "verbs": ["list"]});
+        let mut rules = of_syncs.as_array().unwrap().clone();
+        rules.extend(Some(lists).filter(|_| allowed));
+        send_request(admin, "PATCH", &role, json!({"rules": rules})).await.unwrap();
+    };
+    send_request(admin, "POST", &set.path(), clusters).await.unwrap();
+    let status = set.until_reason("RightsMissing").await;
+    let message = status["conditions"][0]["message"].as_str().unwrap();
+    assert!(message.contains("cannot be listed with the labels env=prod"), "{message}");
+    assert_eq!(set.syncs().await, [""; 0]);
+    grant_lists(true).await;
+    set.until_reason("Applied").await;
+    assert_eq!(set.syncs().await, ["apps-east", "apps-west"]);
+
+    grant_lists(false).await;
+    set.until_reason("RightsMissing").await;
+    send_request(admin, "PATCH", &format!("{secrets}/west"), label("dev")).await.unwrap();
+    set.patch(json!({"metadata": {"annotations": {"moorline.dev/requested-at": "now"}}})).await;
+    scene.settle().await;
+    assert_eq!(set.syncs().await, ["apps-east", "apps-west"], "what may not be listed is not gone");
+    grant_lists(true).await;
+    until("the Sync is removed", async || (set.syncs().await == ["apps-east"]).then_some(())).await;
+    set.until_reason("Applied").await;
+    send_request(admin, "DELETE", &format!("{}/apps", set.path()), json!(null)).await.unwrap();
+    until("the set is gone", async || set.get().await.is_none().then_some(())).await;
 }

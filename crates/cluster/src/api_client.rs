@@ -29,6 +29,9 @@ const SANDBOX: &str = "moorline/sandbox";
 /// Maximum number of bytes of a response. A page of the metadata of 500 objects is far below.
 const MAX_ANSWER: usize = 64 << 20;
 
+/// Maximum number of bytes of the version of a server, which is shown to people.
+const MAX_RELEASE: usize = 128;
+
 /// Maximum number of warnings that are kept of a response.
 const MAX_WARNINGS: usize = 5;
 
@@ -179,10 +182,13 @@ impl ApiClient {
     }
 
     /// Reads the server's release. None if it is refused: a server that has only just started
-    /// forbids even that.
+    /// forbids even that. What cannot be a version is none.
     pub(super) async fn release(&self) -> Result<Option<Box<str>>, ApiError> {
         match self.send(ApiRequest::new(RequestClass::Watch, "get", "/version".to_owned())).await {
-            Ok(reply) => Ok(reply.json::<Release>().map(|release| release.git_version).ok()),
+            Ok(reply) => {
+                let release = reply.json::<Release>().ok();
+                Ok(release.map(|release| release.git_version).filter(|text| is_version(text)))
+            }
             Err(ApiError::Refused(_)) => Ok(None),
             Err(failure) => Err(failure),
         }
@@ -260,6 +266,11 @@ struct Release {
     git_version: Box<str>,
 }
 
+/// True for a text that can be a version: the server of a tenant may send anything.
+fn is_version(text: &str) -> bool {
+    (1..=MAX_RELEASE).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
+}
+
 /// The innermost cause names the problem; the outer ones only say that there is one.
 fn unreachable(error: kube::Error) -> ApiError {
     ApiError::Unreachable(innermost_cause(&error))
@@ -311,6 +322,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::scripted_server::scripted_cluster;
 
     #[test]
     fn a_request_is_not_continued_after_its_time_whatever_comes_first() {
@@ -358,6 +370,25 @@ mod tests {
         let headers = HeaderMap::from_iter([(header::RETRY_AFTER, "9".parse().unwrap())]);
         let proxied = refusal(503, &headers, b"<html>busy</html>");
         assert_eq!((proxied.retry_after, &*proxied.message), (Some(Duration::from_secs(9)), ""));
+    }
+
+    #[tokio::test]
+    async fn a_text_that_can_be_no_version_is_not_shown() {
+        let longest = "v".repeat(MAX_RELEASE);
+        let longer = format!("{longest}1");
+        for (text, is_shown) in [
+            ("v1.33.4-gke.1013000+a_b", true),
+            (&*longest, true),
+            (&*longer, false),
+            ("", false),
+            ("v1\u{1b}[2J", false),
+            ("v1 \u{202e}", false),
+        ] {
+            let body = json!({"gitVersion": text}).to_string();
+            let cluster = scripted_cluster(move |_| (200, body.clone()));
+            let found = cluster.0.wire.release().await.unwrap();
+            assert_eq!(found.as_deref(), Some(text).filter(|_| is_shown), "{text:?}");
+        }
     }
 
     #[test]

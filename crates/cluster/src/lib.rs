@@ -58,6 +58,8 @@ mod rate_limit;
 pub mod remote;
 mod replicas;
 mod rewind_detection;
+#[cfg(test)]
+mod scripted_server;
 mod server_watch;
 mod service_accounts;
 mod shared_watches;

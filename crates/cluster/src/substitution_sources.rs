@@ -59,15 +59,19 @@ impl SubstitutionSources<'_> {
         let watches = &self.0.shared_watches;
         watches.follow(object.clone(), Box::new(tell), |watch| {
             let all = watches.clone();
-            self.start(kind, (namespace, name), move |event| all.tell(&object, watch, event))
+            self.start(kind, (namespace, name), move |event| match event {
+                Some(event) => all.tell(&object, watch, event),
+                None => all.note_broken(&object, watch),
+            })
         })
     }
 
+    /// Begins a watch, which tells nothing each time that it breaks.
     fn start(
         &self,
         kind: ValuesKind,
         (namespace, name): (&str, &str),
-        mut tell: impl FnMut(ValuesWatchEvent<'_>) + Send + 'static,
+        mut tell: impl FnMut(Option<ValuesWatchEvent<'_>>) + Send + 'static,
     ) -> AbortHandle {
         let target = WatchTarget::one(kind.as_str(), Some(namespace), collection(kind, namespace), name);
         let (mut listing, mut seen) = (true, None);
@@ -76,16 +80,19 @@ impl SubstitutionSources<'_> {
             WatchEvent::Seen(object) => {
                 seen = version(&object);
                 if !listing {
-                    tell(ValuesWatchEvent::Version(seen.as_deref()));
+                    tell(Some(ValuesWatchEvent::Version(seen.as_deref())));
                 }
             }
-            WatchEvent::Gone(_) => tell(ValuesWatchEvent::Version(None)),
+            WatchEvent::Gone(_) => tell(Some(ValuesWatchEvent::Version(None))),
             WatchEvent::Listed(_) => {
                 listing = false;
-                tell(ValuesWatchEvent::Version(seen.take().as_deref()));
+                tell(Some(ValuesWatchEvent::Version(seen.take().as_deref())));
             }
-            WatchEvent::Broken(failure) if failure.code() == Some(403) => tell(ValuesWatchEvent::Forbidden),
-            WatchEvent::Rewound | WatchEvent::Upgraded | WatchEvent::Broken(_) => {}
+            WatchEvent::Broken(failure) if failure.code() == Some(403) => {
+                tell(Some(ValuesWatchEvent::Forbidden));
+            }
+            WatchEvent::Broken(_) => tell(None),
+            WatchEvent::Rewound | WatchEvent::Upgraded => {}
         };
         tokio::spawn(follow(self.0.wire.clone(), target, sink)).abort_handle()
     }
@@ -129,9 +136,46 @@ fn parse(kind: ValuesKind, body: &[u8]) -> Result<SubstitutionValues, ApiError> 
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::{Arc, Mutex};
+    use std::time::Duration;
+
+    use moorline_runtime::clock;
     use serde_json::json;
 
     use super::*;
+    use crate::SecretData;
+    use crate::scripted_server::scripted_cluster;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_watch_that_fails_vouches_for_no_content() {
+        let event = |kind: &str, more: &Value| {
+            let mut metadata = json!({"name": "east", "namespace": "shop", "resourceVersion": "1"});
+            metadata.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            json!({"type": kind, "object": {"metadata": metadata}}).to_string()
+        };
+        let end = json!({"annotations": {"k8s.io/initial-events-end": "true"}});
+        let first = format!("{}\n{}\n", event("ADDED", &json!({})), event("BOOKMARK", &end));
+        let asked = Arc::new(AtomicUsize::new(0));
+        // The first watch ends at once, and all later ones fail.
+        let cluster = scripted_cluster(move |_| match asked.fetch_add(1, Ordering::Relaxed) {
+            0 => (200, first.clone()),
+            _ => (500, "{}".to_owned()),
+        });
+        let heard = Arc::<Mutex<Vec<String>>>::default();
+        let listed = heard.clone();
+        let tell = move |event: ValuesWatchEvent<'_>| listed.lock().unwrap().push(format!("{event:?}"));
+        let share = cluster.substitution_sources().watch(ValuesKind::Secret, "shop", "east", tell);
+        let version = "1".into();
+        let kept = Arc::new(SecretData { data: Vec::new(), hosts: None, version, holds_keys: false });
+        share.offer(&kept, clock::now());
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        assert_eq!(*heard.lock().unwrap(), ["Version(Some(\"1\"))"]);
+        assert!(share.secret(clock::now()).is_some());
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        assert!(share.secret(clock::now()).is_none(), "it may have changed unseen");
+        assert_eq!(heard.lock().unwrap().len(), 1, "that is no change");
+    }
 
     #[test]
     fn what_is_no_text_is_left_out() {

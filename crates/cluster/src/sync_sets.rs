@@ -83,7 +83,8 @@ impl<'a> SyncSetRequests<'a> {
     ///
     /// # Guarantees
     ///
-    /// Returns every page, or an error. The API server leaves out the content of the Secrets.
+    /// Returns every page, or an error; an answer that is no list is one. The API server leaves out
+    /// the content of the Secrets.
     ///
     /// # Errors
     ///
@@ -99,6 +100,10 @@ impl<'a> SyncSetRequests<'a> {
         let mut pages = Pages::new(&self.0.0.wire, RequestClass::Verify, &path, &selector);
         let mut found = Vec::new();
         while let Some(page) = pages.next().await? {
+            // Something else that answers may send any JSON. Each list of Secrets has a version.
+            if page.version.is_empty() {
+                return Err(ApiError::InvalidResponse("it is no list of Secrets".into()));
+            }
             found.extend(page.items);
             if found.len() > limit {
                 break;
@@ -182,4 +187,56 @@ fn sync_id(name: &SyncName) -> Result<ObjectId, ApiError> {
 fn set_path(name: &SyncName) -> String {
     let set = kinds::escape(&name.name);
     format!("/apis/moorline.dev/v1alpha1/namespaces/{}/syncsets/{set}", name.namespace)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+    use crate::api_client::METADATA_LIST;
+    use crate::scripted_server::scripted_cluster;
+
+    fn page(names: &[&str], next: &str) -> (u16, String) {
+        let items: Vec<Value> = names.iter().map(|name| json!({"metadata": {"name": name}})).collect();
+        let metadata = json!({"resourceVersion": "7", "continue": next});
+        (200, json!({"kind": "List", "metadata": metadata, "items": items}).to_string())
+    }
+
+    #[tokio::test]
+    async fn a_list_of_secrets_is_whole_or_an_error() {
+        let other = |text: &str| (200, text.to_owned());
+        let refused = |code: u16| (code, json!({"reason": "Any", "message": "no"}).to_string());
+        let first = || page(&["a", "b"], "more");
+        let cases = [
+            (vec![page(&["a"], "")], Ok(1)),
+            (vec![page(&[], "")], Ok(0)),
+            (vec![other("{\"metadata\": {\"resourceVersion\": \"7\"}, \"items\": null}")], Ok(0)),
+            (vec![first(), page(&["c"], "")], Ok(3)),
+            (vec![refused(403)], Err("no")),
+            (vec![first(), refused(410)], Err("no")),
+            (vec![first(), refused(500)], Err("no")),
+            (vec![other("{}")], Err("no list")),
+            (vec![first(), other("{\"message\": \"back soon\"}")], Err("no list")),
+            (vec![first(), other("<html>")], Err("not JSON")),
+            // It is too long after the first page already.
+            (vec![page(&["a", "b", "c", "d"], "more"), refused(500)], Ok(4)),
+        ];
+        for (pages, expect) in cases {
+            let (shown, left) = (format!("{pages:?}"), Arc::new(Mutex::new(pages.into_iter())));
+            let cluster = scripted_cluster(move |request| {
+                assert_eq!(request.headers()["accept"], METADATA_LIST, "not the content");
+                assert!(request.uri().query().unwrap().contains("labelSelector=env%3Dprod&"));
+                left.lock().unwrap().next().unwrap()
+            });
+            let found = SyncSetRequests::new(&cluster).list_secrets("shop", "env=prod", 3).await;
+            match (&found, expect) {
+                (Ok(found), Ok(count)) => assert_eq!(found.len(), count, "{shown}"),
+                (Err(failure), Err(part)) => {
+                    assert!(failure.to_string().contains(part), "{shown}: {failure}")
+                }
+                _ => panic!("{shown}: {found:?}"),
+            }
+        }
+    }
 }

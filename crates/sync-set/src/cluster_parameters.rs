@@ -25,6 +25,11 @@ pub struct ListedSecret {
 }
 
 impl ListedSecret {
+    /// Returns the name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Reads the metadata of an item of a list; none without a name.
     pub fn of(item: &Map<String, Value>) -> Option<Self> {
         let metadata = item.get("metadata")?;

@@ -6,7 +6,9 @@ use moorline_api::SyncSet;
 use moorline_core::tree::FileTree;
 use serde_json::{Value, json};
 
-use crate::{CompiledSet, ListedSecret, SetChildren, SetOwner, SourceAnswers, cluster_generators, generate};
+use crate::{
+    CompiledSet, ListedSecret, MAX_SETS, SetChildren, SetOwner, SourceAnswers, cluster_generators, generate,
+};
 
 fn children(raw: &Value, trees: &[FileTree]) -> Result<SetChildren, String> {
     let set: SyncSet = serde_json::from_value(raw.clone()).unwrap();
@@ -101,6 +103,13 @@ fn cluster_cases() -> Vec<ClusterCase> {
             vec![],
             Err("both generators of matrix give the parameter cluster"),
         ),
+        (
+            json!([{"matrix": [clusters, keyed]}]),
+            by_cluster,
+            by_cluster,
+            vec![],
+            Err("both generators of matrix give a cluster"),
+        ),
         (json!([clusters]), by_cluster, "params.cluster.labels.env", vec![], Err("may be set to params")),
         (json!([clusters]), by_cluster, "'east'", vec![], Err("may be set to params")),
         (json!([clusters]), "'one'", by_cluster, vec![], Err("two sets of parameters give the name")),
@@ -132,5 +141,30 @@ fn the_cluster_of_a_sync_comes_from_a_clusters_generator_alone() {
                 assert!(found.as_ref().is_err_and(|error| error.contains(expect)), "{generators}: {found:?}");
             }
         }
+    }
+}
+
+#[test]
+fn more_secrets_than_a_set_may_have_are_no_answer_in_any_place() {
+    let clusters = json!({"clusters": {"selector": {"matchLabels": {"env": "prod"}}}});
+    let merged = json!({"merge": {"keys": ["cluster.name"], "generators": [list(json!([])), clusters]}});
+    for generator in [clusters, merged] {
+        let raw = json!({
+            "metadata": {"namespace": "team", "name": "apps", "uid": "u1"},
+            "spec": {
+                "generators": [generator.clone()], "name": "params.cluster.name",
+                "template": {"spec": {"source": {"git": {"url": "https://git.example.com/apps.git"}}}},
+            },
+        });
+        let set: SyncSet = serde_json::from_value(raw).unwrap();
+        let generated = |count: usize| {
+            let item = |nth: usize| json!({"metadata": {"name": format!("c-{nth}")}});
+            let secret = |nth: usize| ListedSecret::of(item(nth).as_object().unwrap());
+            let secrets: Vec<ListedSecret> = (0..count).filter_map(secret).collect();
+            generate(&set.spec, &[], &[secrets]).map(drop)
+        };
+        assert_eq!(generated(MAX_SETS), Ok(()), "{generator}");
+        let refused = generated(MAX_SETS + 1).expect_err("there are too many");
+        assert!(refused.contains("more than 500"), "{generator}: {refused}");
     }
 }

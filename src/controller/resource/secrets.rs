@@ -128,9 +128,10 @@ impl WatchedSecret {
             return Ok(known);
         }
         *lock(&self.versions) = Versions::default();
+        let began = clock::now();
         let found = secret(cluster, &sync.namespace, &self.name).await.map(Arc::new);
         if let Ok(data) = &found {
-            self.following.offer(data);
+            self.following.offer(data, began);
         }
         *self.data.lock().unwrap_or_else(PoisonError::into_inner) = found.as_ref().ok().cloned();
         // The next one finds the content.
@@ -147,4 +148,66 @@ impl WatchedSecret {
 
 fn lock(versions: &Mutex<Versions>) -> MutexGuard<'_, Versions> {
     versions.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use futures::future::join_all;
+    use serde_json::json;
+
+    use super::*;
+    use crate::cluster::Connection;
+    use crate::cluster::lease::WritePermit;
+    use crate::metrics::Metrics;
+    use crate::sandbox::{FaultRates, Options, Sandbox};
+    use crate::settings::Settings;
+
+    const SECRETS: &str = "/api/v1/namespaces/shop/secrets";
+
+    fn write(sandbox: &Sandbox, token: &str) {
+        let metadata = json!({"name": "east", "namespace": "shop"});
+        let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": {"token": token}});
+        sandbox.apply(SECRETS, &secret, "test").unwrap();
+    }
+
+    /// Reads the Secret for each of these at once; returns the number of requests for it.
+    async fn read_all(sandbox: &Sandbox, cluster: &Cluster, all: &[WatchedSecret], expect: &str) -> usize {
+        sandbox.take_requests();
+        let (sync, again) = (SyncName::new("shop", "web"), Notify::new());
+        let found = join_all(all.iter().map(|watched| watched.read(cluster, &sync, &again))).await;
+        for data in found {
+            let data = data.unwrap_or_else(|error| panic!("{}", error.message));
+            assert!(data.data.iter().any(|(_, value)| value == expect.as_bytes()), "another content");
+        }
+        let place = format!("{SECRETS}/east");
+        sandbox.take_requests().iter().filter(|request| request.uri == place).count()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn many_who_start_at_once_read_their_secret_a_few_times_and_later_not_at_all() {
+        let sandbox = Sandbox::new(&Options { record_requests: true, ..Options::default() });
+        let shop = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}});
+        sandbox.apply("/api/v1/namespaces", &shop, "test").unwrap();
+        write(&sandbox, "one");
+        // Requests take a moment, as everywhere.
+        let longest = Duration::from_millis(200);
+        sandbox.faults().set(FaultRates { latency: 1000, longest, ..FaultRates::default() });
+        let connection = Connection::from_client(sandbox.client(), "moorline");
+        let (metrics, permit) = (Metrics::new().unwrap(), WritePermit::unlimited());
+        let cluster = Cluster::new(connection, metrics, permit, &Settings::default());
+        let inputs_changed = Arc::<Notify>::default();
+        let new = |_| follow(&cluster, ("shop", "east"), &inputs_changed, None);
+        let all: Vec<WatchedSecret> = (0..100).map(new).collect();
+        let count = read_all(&sandbox, &cluster, &all, "one").await;
+        assert!((1..=8).contains(&count), "{count} reads");
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        assert_eq!(read_all(&sandbox, &cluster, &all, "one").await, 0, "the watch says that it is the same");
+        while tokio::time::timeout(Duration::from_millis(1), inputs_changed.notified()).await.is_ok() {}
+        write(&sandbox, "two");
+        tokio::time::timeout(Duration::from_secs(5), inputs_changed.notified()).await.expect("it is noticed");
+        let count = read_all(&sandbox, &cluster, &all, "two").await;
+        assert!((1..=8).contains(&count), "{count} reads of the new content");
+    }
 }

@@ -21,12 +21,14 @@ use crate::cluster::Cluster;
 use crate::report::{ErrorCause, ReconcileError};
 use crate::source::Revision;
 use crate::sync_set::{
-    ParameterSets, SourceAnswers, cluster_generators, generate, git_generators, pull_request_generators,
-    tag_generators,
+    ParameterSets, PullRequest, SourceAnswers, cluster_generators, generate, git_generators,
+    pull_request_generators, tag_generators,
 };
 
 /// Longest time of the polls and reads of one set.
 const TIMEOUT: Duration = Duration::from_secs(120);
+/// Maximum number of polls of all repositories, until those of one branch agree.
+const POLLS: usize = 3;
 /// Interval of polls if the spec has none.
 const INTERVAL: Duration = Duration::from_secs(60);
 
@@ -146,22 +148,9 @@ impl SetGenerators {
         inputs_changed: &Arc<Notify>,
     ) -> Result<(), ReconcileError> {
         let by = clock::now() + TIMEOUT;
-        let mut revisions = Vec::new();
-        for source in &mut self.sources {
-            revisions.push(source.poll(context, who, inputs_changed, by).await?);
-        }
-        let mut secrets = Vec::new();
-        for generator in cluster_generators(&set.spec) {
-            secrets.push(list_clusters(who.0, who.1, generator).await?);
-        }
-        let mut tags = Vec::new();
-        for registry in &mut self.registries {
-            tags.push(registry.list(context, who, inputs_changed, by).await?);
-        }
-        let mut pull_requests = Vec::new();
-        for host in &mut self.hosts {
-            pull_requests.push(host.list(context, who, inputs_changed).await?);
-        }
+        let revisions = self.poll_all(context, who, inputs_changed, by).await?;
+        let secrets = list_clusters(who.0, who.1, &cluster_generators(&set.spec)).await?;
+        let (tags, pull_requests) = self.list_all(context, who, inputs_changed, by).await?;
         let mut answers = SourceAnswers { files: Vec::new(), secrets, tags, pull_requests };
         let is_same =
             |answer: &SetAnswer| answer.revisions == revisions && answer.listed.lists_the_same(&answers);
@@ -181,5 +170,87 @@ impl SetGenerators {
         let listed = SourceAnswers { files: Vec::new(), ..answers };
         self.answer = Some(SetAnswer { parameters, number: self.answers, revisions, listed });
         Ok(())
+    }
+
+    /// Finds the newest revision of each repository. Two generators of one branch read one commit:
+    /// a folder that moves from one to the other must not be missing in both.
+    async fn poll_all(
+        &mut self,
+        context: &Context,
+        who: (&Cluster, &SyncName),
+        inputs_changed: &Arc<Notify>,
+        by: Instant,
+    ) -> Result<Vec<Revision>, ReconcileError> {
+        for _ in 0..POLLS {
+            let mut revisions = Vec::new();
+            for source in &mut self.sources {
+                revisions.push(source.poll(context, who, inputs_changed, by).await?);
+            }
+            let found = self.sources.iter().map(SetSource::place).zip(&revisions);
+            if are_of_one_time(&found.collect::<Vec<_>>()) {
+                return Ok(revisions);
+            }
+        }
+        Err(changes("a repository of several generators changes while it is polled"))
+    }
+
+    /// Lists all tags and pull requests. Several lists are read until two rounds are the same: what
+    /// moves from one to another, such as a pull request with another label, must not be missing in
+    /// both.
+    async fn list_all(
+        &mut self,
+        context: &Context,
+        who: (&Cluster, &SyncName),
+        inputs_changed: &Arc<Notify>,
+        by: Instant,
+    ) -> Result<(Vec<Vec<String>>, Vec<Vec<PullRequest>>), ReconcileError> {
+        let mut last = None;
+        for _ in 0..POLLS {
+            let (mut tags, mut pull_requests) = (Vec::new(), Vec::new());
+            for registry in &mut self.registries {
+                tags.push(registry.list(context, who, inputs_changed, by).await?);
+            }
+            for host in &mut self.hosts {
+                pull_requests.push(host.list(context, who, inputs_changed).await?);
+            }
+            let found = Some((tags, pull_requests));
+            if self.registries.len() + self.hosts.len() < 2 || last == found {
+                return Ok(found.unwrap_or_default());
+            }
+            last = found;
+        }
+        Err(changes("tags or pull requests of several generators change while they are listed"))
+    }
+}
+
+/// Sources that change while they are read: nothing is known of one time.
+fn changes(message: &str) -> ReconcileError {
+    let message = message.to_owned();
+    ReconcileError { cause: ErrorCause::Progressing, message, problems: Vec::new(), permanent: false }
+}
+
+/// True if nothing is found twice with different revisions.
+fn are_of_one_time<P: PartialEq, R: PartialEq>(found: &[(P, R)]) -> bool {
+    let differs = |(at, (place, revision)): (usize, &(P, R))| {
+        found.iter().skip(at + 1).any(|(other, newer)| other == place && newer != revision)
+    };
+    !found.iter().enumerate().any(differs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_branch_has_one_commit_in_all_generators() {
+        for (found, expect) in [
+            (&[("a", 1)][..], true),
+            (&[], true),
+            (&[("a", 1), ("a", 1), ("b", 2)], true),
+            (&[("a", 1), ("b", 2), ("a", 3)], false),
+            (&[("b", 2), ("a", 1), ("a", 3)], false),
+        ] {
+            assert_eq!(are_of_one_time(found), expect, "{found:?}");
+        }
     }
 }

@@ -13,7 +13,7 @@ use crate::api::{GitGenerator, SyncName, SyncSet};
 use crate::cluster::Cluster;
 use crate::controller::reconcile::prepare::source_error;
 use crate::report::{ErrorCause, ReconcileError};
-use crate::source::{FileSelection, ObjectIds, ReadLimits, Repository, Revision};
+use crate::source::{FileSelection, ObjectIds, ReadLimits, Reference, Repository, Revision};
 use crate::sync_set::{read_folders, select_files};
 use crate::tree::FileTree;
 
@@ -39,6 +39,11 @@ impl SetSource {
     /// Returns the URL.
     pub(super) fn url(&self) -> &str {
         &self.generator.url
+    }
+
+    /// Returns the URL, and what is followed there.
+    pub(super) fn place(&self) -> (&str, &Reference) {
+        (&self.generator.url, &self.repository.valid_spec.reference)
     }
 
     /// Reads the Secret again before the next poll.

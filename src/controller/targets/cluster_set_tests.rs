@@ -100,4 +100,11 @@ async fn labelled_secrets_become_syncs_and_none_is_removed_without_a_complete_li
     hub.ask("3");
     hub.until("the removal waits", |hub| hub.set_status()["conditions"][0]["reason"] == "PruneHeld").await;
     assert!(hub.child("west").is_some());
+
+    // The Secrets are listed again after the interval, without a request.
+    hub.lists();
+    hub.home.merge(&format!("{SETS}/all"), &json!({"spec": {"interval": "5s"}}), "test").unwrap();
+    hub.until("the new spec is served", |hub| hub.lists() > 0).await;
+    hub.cluster("west", "other", "prod");
+    hub.until("the set is ready again", |hub| hub.set_status()["conditions"][0]["status"] == "True").await;
 }

@@ -18,6 +18,8 @@ use crate::report::{ErrorCause, ReconcileError};
 
 /// Namespace whose uid is the id of a cluster, also after a restored backup.
 pub(super) const IDENTITY_NAMESPACE: &str = "kube-system";
+/// Maximum number of bytes of an id, which is kept in the status and shown: a uid has 36.
+const MAX_ID: usize = 128;
 /// Time limit of the read of a cluster's id.
 pub(super) const IDENTIFY: Duration = Duration::from_secs(5);
 /// Time limit of the record of an id in the status.
@@ -37,9 +39,14 @@ pub(super) async fn read_id(cluster: &Cluster) -> Result<Box<str>, ApiError> {
         let id = id.map_err(|_| invalid("it has no name"))?;
         let live = cluster.objects().read_metadata(&id, "v1").await?;
         let uid = live.as_ref().and_then(|live| live.metadata("uid")).and_then(Value::as_str);
-        uid.filter(|uid| !uid.is_empty()).map(Box::from).ok_or_else(|| invalid("no namespace kube-system"))
+        uid.filter(|uid| is_id(uid)).map(Box::from).ok_or_else(|| invalid("no namespace kube-system"))
     };
     timeout(IDENTIFY, read).await.unwrap_or(Err(ApiError::Timeout(IDENTIFY)))
+}
+
+/// True for a text that can be an id: the server may send anything.
+fn is_id(text: &str) -> bool {
+    (1..=MAX_ID).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
 /// Returns the error of an id that could not be read.
@@ -104,6 +111,25 @@ impl Confirmation {
         match last.as_ref().and_then(|(_, why)| why.clone()) {
             None => Ok(()),
             Some(why) => Err(ApiError::Unreachable(why)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_a_short_plain_text() {
+        for (text, expect) in [
+            ("8a1e9f2c-6f0b-4c59-9d0e-1f2a3b4c5d6e", true),
+            (&*"a".repeat(MAX_ID), true),
+            (&*"a".repeat(MAX_ID + 1), false),
+            ("", false),
+            ("a b", false),
+            ("a\u{1b}[2J", false),
+        ] {
+            assert_eq!(is_id(text), expect, "{text:?}");
         }
     }
 }

@@ -80,6 +80,22 @@ fn each_cluster_has_a_row_with_state_version_and_syncs() {
 }
 
 #[test]
+fn the_page_has_a_bound_and_the_filter_finds_the_others() {
+    let mut board = StatusBoard::clone(&many_syncs(501));
+    let cards: Vec<SyncCard> = board.cards.values().map(|card| SyncCard::clone(card)).collect();
+    for (at, card) in cards.into_iter().enumerate() {
+        let cluster = Some(format!("ops/c-{at:03}").into());
+        let source = Arc::new(SourceSummary { cluster, ..SourceSummary::clone(&card.source) });
+        board.update_card(SyncCard { source, ..card });
+    }
+    let html = page(&board, "/clusters");
+    assert!(html.contains("501 clusters; the first 500 are shown"), "{html}");
+    assert_eq!(html.matches("<th scope=\"row\">").count(), 500);
+    assert!(!html.contains("ops/c-500</a>") && page(&board, "/clusters?q=c-500").contains("ops/c-500</a>"));
+    assert_eq!(data(&board, "/api/v1/clusters")["clusters"].as_array().unwrap().len(), 501);
+}
+
+#[test]
 fn the_overview_finds_and_groups_syncs_by_cluster() {
     let board = board();
     let found = |query: &str| {

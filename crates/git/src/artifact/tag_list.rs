@@ -36,19 +36,13 @@ pub(super) fn list_own_tags(client: &mut RegistryClient, by: Instant) -> Result<
     let mut next = client.url(&format!("/tags/list?n={PAGE_TAGS}"))?;
     let mut tags = Vec::new();
     for _ in 0..MAX_PAGES {
-        let request = RegistryRequest {
-            method: Method::GET,
-            url: next.clone(),
-            media: "application/json",
-            body: None,
-        };
+        let request =
+            RegistryRequest { method: Method::GET, url: next.clone(), media: "application/json", body: None };
         let answer = client.exchange(&request, by)?;
         let link = answer.http.link.clone();
         let bytes = client.body(answer, "list of tags", MAX_PAGE_BYTES, "bytes of tags")?;
         let page = page_of_tags(&bytes);
-        tags.extend(
-            page.ok_or_else(|| client.unusable("answers with something else than a list of tags"))?,
-        );
+        tags.extend(page.ok_or_else(|| client.unusable("answers with something else than a list of tags"))?);
         let Some(link) = link.as_deref().and_then(next_page) else { return Ok(tags) };
         let follows = next.resolve(link).filter(|follows| follows.is_beside(&next));
         next = follows.ok_or_else(|| client.unusable("has its next page of tags on another server"))?;
