@@ -10,7 +10,6 @@ use moorline_sync_set::{
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
-
 mod whole_set;
 
 fn resource(generators: &Value, rest: Value) -> Value {
