@@ -83,7 +83,7 @@ pub async fn plan_sync_set(
     let policy = RemovalPolicy::of(set.spec.prune.as_ref(), approved.map(String::as_str));
     let existing: Vec<ExistingSync> = syncs.iter().map(|sync| ExistingSync::of(sync, &owner)).collect();
     let plan = plan_children(&children, &existing, &policy, |_, _| false);
-    Ok(hold_stages(plan, (&children, &existing), clock::wall()))
+    Ok(hold_stages(plan, (&children, &existing), &mut |since| clock::wall().saturating_sub(since)))
 }
 
 /// Opens the repository of a generator with the login that the person may read.

@@ -1,5 +1,6 @@
 //! Waves, hooks, health and rollbacks on a real API server.
 
+mod promotion;
 mod pull_requests;
 mod ready;
 mod ready_rest;

@@ -27,5 +27,6 @@ mod signatures;
 mod source_sshd;
 mod submodules;
 mod substitution;
+mod sync_set_stages;
 mod sync_sets;
 mod trust;

@@ -10,22 +10,45 @@ use moorline_test_support::scene::{Scene, file};
 const DEFINITION: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
 /// A SyncSet of a scene.
-struct SetUnderTest<'a>(&'a Scene);
+pub(crate) struct SetUnderTest<'a>(pub(crate) &'a Scene);
 
 impl SetUnderTest<'_> {
-    fn path(&self) -> String {
+    /// Defines the kind.
+    pub(crate) async fn define(&self) {
+        let definition = moorline::api::sync_set_definition().unwrap();
+        send_request(&self.0.admin, "POST", DEFINITION, definition).await.unwrap();
+        until("SyncSets are served", async || {
+            send_request(&self.0.admin, "GET", &self.path(), json!(null)).await.ok()
+        })
+        .await;
+    }
+
+    /// Removes the kind.
+    pub(crate) async fn undefine(&self) {
+        let path = format!("{DEFINITION}/syncsets.moorline.dev");
+        send_request(&self.0.admin, "DELETE", &path, json!(null)).await.unwrap();
+    }
+
+    /// Lets the ServiceAccount of the set write Syncs.
+    pub(crate) async fn grant(&self) {
+        let account = json!({"kind": "ServiceAccount", "name": "setter", "namespace": self.0.namespace});
+        let rights = json!([{"apiGroups": ["moorline.dev"], "resources": ["syncs"], "verbs": ["get", "create", "patch", "delete"]}]);
+        grant(&self.0.admin, &self.0.namespace, &account, &rights).await;
+    }
+
+    pub(crate) fn path(&self) -> String {
         format!("/apis/moorline.dev/v1alpha1/namespaces/{}/syncsets", self.0.namespace)
     }
 
-    async fn get(&self) -> Option<Value> {
+    pub(crate) async fn get(&self) -> Option<Value> {
         send_request(&self.0.admin, "GET", &format!("{}/apps", self.path()), json!(null)).await.ok()
     }
 
-    async fn patch(&self, patch: Value) {
+    pub(crate) async fn patch(&self, patch: Value) {
         send_request(&self.0.admin, "PATCH", &format!("{}/apps", self.path()), patch).await.unwrap();
     }
 
-    async fn until_reason(&self, reason: &str) -> Value {
+    pub(crate) async fn until_reason(&self, reason: &str) -> Value {
         until(&format!("the set says {reason}"), async || {
             let status = self.get().await?["status"].clone();
             (status["conditions"][0]["reason"] == reason).then_some(status)
@@ -33,7 +56,7 @@ impl SetUnderTest<'_> {
         .await
     }
 
-    async fn syncs(&self) -> Vec<String> {
+    pub(crate) async fn syncs(&self) -> Vec<String> {
         let list = self.0.syncs().list(&kube::api::ListParams::default()).await.unwrap();
         list.items.into_iter().filter_map(|sync| sync.metadata.name).collect()
     }
@@ -60,13 +83,8 @@ fn resource(scene: &Scene) -> Value {
 #[tokio::test(flavor = "multi_thread")]
 async fn folders_become_syncs_and_none_is_removed_without_an_answer_and_a_budget() {
     let Some(scene) = Scene::new("sync-sets").await else { return };
-    let definition = moorline::api::sync_set_definition().unwrap();
-    send_request(&scene.admin, "POST", DEFINITION, definition).await.unwrap();
     let set = SetUnderTest(&scene);
-    until("SyncSets are served", async || {
-        send_request(&scene.admin, "GET", &set.path(), json!(null)).await.ok()
-    })
-    .await;
+    set.define().await;
     let folder = |name: &str| file(&format!("apps/{name}/{name}"), "1");
     scene.push(&[folder("a"), folder("b"), folder("c"), file("readme", "1")]);
     send_request(&scene.admin, "POST", &set.path(), resource(&scene)).await.unwrap();
@@ -76,9 +94,7 @@ async fn folders_become_syncs_and_none_is_removed_without_an_answer_and_a_budget
     let _daemon = scene.daemon();
     set.until_reason("RightsMissing").await;
     assert_eq!(set.syncs().await, ["apps-c"]);
-    let account = json!({"kind": "ServiceAccount", "name": "setter", "namespace": scene.namespace});
-    let rights = json!([{"apiGroups": ["moorline.dev"], "resources": ["syncs"], "verbs": ["get", "create", "patch", "delete"]}]);
-    grant(&scene.admin, &scene.namespace, &account, &rights).await;
+    set.grant().await;
     let status = set.until_reason("ObjectsHeld").await;
     assert!(status["conditions"][0]["message"].as_str().unwrap().contains("apps-c"), "{status}");
     assert_eq!(scene.syncs().get("apps-c").await.unwrap().metadata.uid, foreign.metadata.uid);
@@ -132,9 +148,7 @@ async fn folders_become_syncs_and_none_is_removed_without_an_answer_and_a_budget
     until("the set is gone", async || set.get().await.is_none().then_some(())).await;
     assert_eq!(set.syncs().await, [""; 0]);
     clusters_become_syncs_and_a_refused_list_removes_none(&set, &rights).await;
-    send_request(&scene.admin, "DELETE", &format!("{DEFINITION}/syncsets.moorline.dev"), json!(null))
-        .await
-        .unwrap();
+    set.undefine().await;
 }
 
 /// The ServiceAccount of the set lists the Secrets of clusters. What it may not list is not gone.

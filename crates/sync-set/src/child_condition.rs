@@ -1,7 +1,8 @@
 //! The condition of a Sync of a set, as a roll-out judges it.
 //!
 //! In: the Sync as the API server has it, and the field manager of the set.
-//! Out: [`ChildCondition`]. A status of an older generation says nothing about the newest spec.
+//! Out: [`ChildCondition`]. A status of an older generation says nothing about the newest spec, and
+//! neither does one of a Sync that stays ready while a change window holds something newer.
 
 use jiff::Timestamp;
 use moorline_core::sanitize::sanitize;
@@ -13,14 +14,23 @@ const MAX_REASON: usize = 300;
 /// Condition of a Sync.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ChildCondition {
-    /// It is ready and healthy with its newest spec, since this second of the time since 1970.
-    Settled(i64),
+    /// It is ready and healthy with its newest spec.
+    Settled(SettledTimes),
     /// It is not ready or not healthy yet.
     Unsettled(String),
     /// It is degraded, or needs a person.
     Degraded(String),
     /// A person, or the template, has suspended it.
     Suspended,
+}
+
+/// Times of a Sync that is ready and healthy, in seconds since 1970.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SettledTimes {
+    /// The last write of the set, or the last change of a condition if that was later.
+    pub(crate) since: i64,
+    /// The last write of the set.
+    pub(crate) written: i64,
 }
 
 impl ChildCondition {
@@ -40,14 +50,19 @@ impl ChildCondition {
         if let Some(why) = healthy.filter(|it| it["status"] == "False").or(stalled) {
             return Self::Degraded(condition_text(why));
         }
+        if let Some(window) = sync.pointer("/status/heldByWindow").filter(|window| window.is_object()) {
+            let by = sanitize(window["by"].as_str().unwrap_or("a change window"));
+            return Self::Unsettled(format!("its newest revision or spec is held by {by}"));
+        }
         match (ready, healthy) {
             (Some(ready), Some(healthy)) if has(Some(ready), "True") && has(Some(healthy), "True") => {
-                let moments = [since(ready), since(healthy), written_at(sync, manager)];
-                match moments.into_iter().flatten().max() {
-                    // Times have whole seconds: the next one is certainly not too early.
-                    Some(at) => Self::Settled(at.as_second().saturating_add(1)),
-                    None => Self::Unsettled("its conditions have no times".to_owned()),
-                }
+                let written = written_at(sync, manager);
+                let Some(since) = [since(ready), since(healthy), written].into_iter().flatten().max() else {
+                    return Self::Unsettled("its conditions have no times".to_owned());
+                };
+                // Times have whole seconds: the next one is certainly not too early.
+                let after = |at: Timestamp| at.as_second().saturating_add(1);
+                Self::Settled(SettledTimes { since: after(since), written: after(written.unwrap_or(since)) })
             }
             (Some(ready), _) if !has(Some(ready), "True") => Self::Unsettled(condition_text(ready)),
             (_, Some(healthy)) => Self::Unsettled(condition_text(healthy)),

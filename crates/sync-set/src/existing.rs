@@ -81,6 +81,8 @@ pub struct ExistingSync {
     pub(crate) hash: Option<String>,
     pub(crate) is_kept: bool,
     pub(crate) has_own_entry: bool,
+    /// True if the set itself has suspended it, so that a template without that resumes it.
+    pub(crate) is_suspended_by_set: bool,
     pub(crate) body: Value,
 }
 
@@ -102,7 +104,7 @@ impl ExistingSync {
         };
         let entries = sync.pointer("/metadata/managedFields").and_then(Value::as_array);
         let manager = owner.manager();
-        let has_own_entry = entries.into_iter().flatten().any(|entry| {
+        let own_entry = entries.into_iter().flatten().find(|entry| {
             entry["manager"].as_str() == Some(&manager) && entry["operation"].as_str() == Some("Apply")
         });
         Self {
@@ -113,7 +115,9 @@ impl ExistingSync {
             condition: ChildCondition::of(sync, &manager),
             hash: annotation(SYNC_SET_HASH_ANNOTATION).map(str::to_owned),
             is_kept: annotation(PRUNE_ANNOTATION) == Some("disabled"),
-            has_own_entry,
+            has_own_entry: own_entry.is_some(),
+            is_suspended_by_set: own_entry
+                .is_some_and(|entry| entry.pointer("/fieldsV1/f:spec/f:suspend").is_some()),
             uid: text("/metadata/uid"),
             version: text("/metadata/resourceVersion"),
             body: json!({

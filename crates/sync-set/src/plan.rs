@@ -115,6 +115,19 @@ pub enum PlannedRemoval {
     Keep(Vec<String>),
 }
 
+impl PlannedRemoval {
+    /// Lets a removal that would begin wait for these Syncs.
+    #[must_use]
+    pub fn put_off(self, awaited: Vec<String>) -> Self {
+        match self {
+            Self::Remove(gone) if !gone.is_empty() => {
+                Self::Wait { syncs: gone.into_iter().map(|(name, _, _)| name).collect(), awaited }
+            }
+            other => other,
+        }
+    }
+}
+
 /// The plan of a set.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SetPlan {

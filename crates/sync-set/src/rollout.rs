@@ -1,22 +1,23 @@
 //! Holds back the steps of a plan that belong to later stages of a roll-out.
 //!
-//! In: a plan, all children with their stages, the live Syncs of a set, and the time.
+//! In: a plan, all children with their stages, the live Syncs of a set, and the age of a time.
 //! Out: the plan with [`SetStep::Hold`] for children that have to wait, and a [`RolloutState`] with
 //! what they wait for. All follows from what is in the cluster, so a restart decides the same.
 //!
 //! A stage is over when each of its Syncs is as wanted, ready and healthy, and has been so for the
-//! time of the stage. Repairs of Syncs that have their newest form wait for no stage.
+//! time of the stage. Repairs of Syncs that have their newest form wait for no stage. Once every
+//! new spec is written, a later change of a condition begins no time again.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use moorline_api::{RolloutStage, SetRollout, WindowRequirement};
+use moorline_api::{LabelOperator, RolloutStage, SetRollout, WindowRequirement};
 use serde_json::Value;
 
-use crate::child_condition::ChildCondition;
+use crate::child_condition::{ChildCondition, SettledTimes};
 use crate::children::{SetChild, SetChildren};
 use crate::existing::ExistingSync;
-use crate::plan::{PlannedRemoval, SetPlan, SetStep};
+use crate::plan::{SetPlan, SetStep};
 use crate::unavailable::UnavailableLimit;
 
 /// The stages of a set.
@@ -55,6 +56,8 @@ pub struct RolloutState {
     pub why: String,
     /// The end of the time for which its Syncs have to be healthy, as time since 1970.
     pub until: Option<Duration>,
+    /// The rest of that time.
+    pub left: Option<Duration>,
     /// True if a Sync is degraded, so that nothing further is written.
     pub is_stopped: bool,
     /// The number of Syncs whose new specs are held back.
@@ -108,8 +111,16 @@ impl StagePolicy {
             Some(text) => text.duration().ok_or(("healthyFor", "write a duration from 5s to 24h"))?,
             None => Duration::ZERO,
         };
+        if stage.match_labels.is_none() && stage.match_expressions.is_none() {
+            return Err(("matchLabels", "select the Syncs of the stage"));
+        }
         let labels = stage.match_labels.clone().unwrap_or_default();
         let expressions = stage.match_expressions.clone().unwrap_or_default();
+        let compares =
+            |it: &WindowRequirement| matches!(it.operator, LabelOperator::In | LabelOperator::NotIn);
+        if expressions.iter().any(|it| compares(it) && it.values.is_empty()) {
+            return Err(("matchExpressions", "In and NotIn need values"));
+        }
         Ok(Self { labels, expressions, limit, healthy_for })
     }
 
@@ -152,11 +163,12 @@ impl Member<'_> {
     }
 }
 
-/// Holds the steps of a plan that have to wait, if the set has stages. `now` is since 1970.
+/// Holds the steps of a plan that have to wait, if the set has stages. `age` returns the time that
+/// has passed since a time since 1970.
 pub fn hold_stages(
     mut plan: SetPlan,
     (children, existing): (&SetChildren, &[ExistingSync]),
-    now: Duration,
+    age: &mut dyn FnMut(Duration) -> Duration,
 ) -> SetPlan {
     let Some(policy) = children.rollout() else { return plan };
     let live: BTreeMap<&str, &ExistingSync> = existing.iter().map(|live| (&*live.name, live)).collect();
@@ -169,13 +181,14 @@ pub fn hold_stages(
             members.push(member(child, (at, step), live.get(&*child.name).copied()));
         }
     }
+    let is_all_written = stages.iter().flatten().all(|member| !member.is_pending);
     let has_rest = stages.last().is_some_and(|rest| !rest.is_empty());
     let count = policy.stages.len() + usize::from(has_rest);
     let (mut state, mut held) = (None::<RolloutState>, Vec::new());
     for (at, members) in stages.iter().enumerate() {
         if state.is_some() {
             held.extend(members.iter().filter(|member| member.is_pending).map(|member| member.at));
-        } else if let Some(open) = open_stage(members, policy.stages.get(at), now) {
+        } else if let Some(open) = open_stage(members, policy.stages.get(at), is_all_written, age) {
             held.extend(open.held);
             state = Some(RolloutState { stage: at + 1, of: count, ..open.state });
         }
@@ -187,13 +200,7 @@ pub fn hold_stages(
     }
     if let Some(state) = &mut state {
         state.held = held.len();
-        let awaited = state.waiting_for.clone();
-        plan.removal = match plan.removal {
-            PlannedRemoval::Remove(gone) if !gone.is_empty() => {
-                PlannedRemoval::Wait { syncs: gone.into_iter().map(|(name, _, _)| name).collect(), awaited }
-            }
-            other => other,
-        };
+        plan.removal = plan.removal.put_off(state.waiting_for.clone());
     }
     plan.rollout = Some(PlannedRollout { stages: numbers, state });
     plan
@@ -205,14 +212,25 @@ fn member<'a>(child: &'a SetChild, (at, step): (usize, &SetStep), live: Option<&
     let (is_pending, condition) = match step {
         SetStep::Create(_) => (true, None),
         // It has its newest form already, and only an edit of others is undone.
+        SetStep::Update { .. } if live.is_some_and(|live| live.hash.as_ref() == Some(&child.hash)) => {
+            let is_settled = matches!(condition, Some(ChildCondition::Settled(_)));
+            (false, if is_settled { unsettled("an edit of others is being undone") } else { condition })
+        }
         SetStep::Update { .. } => {
-            (live.is_none_or(|live| live.hash.as_ref() != Some(&child.hash)), condition)
+            let stays = |live: &ExistingSync| !live.is_suspended_by_set || is_suspended_in(child);
+            let is_resumed = condition == Some(ChildCondition::Suspended) && !live.is_some_and(stays);
+            (true, if is_resumed { unsettled("it is being resumed") } else { condition })
         }
         SetStep::Keep(_) | SetStep::Hold(_) => (false, condition),
         SetStep::Await(_) => (false, unsettled("it is being deleted")),
         SetStep::Conflict(_) => (false, unsettled("a Sync of this name exists that is not of this SyncSet")),
     };
     Member { at, name: &child.name, is_pending, condition }
+}
+
+/// True if the set suspends the Sync.
+fn is_suspended_in(child: &SetChild) -> bool {
+    child.manifest.pointer("/spec/suspend") == Some(&Value::Bool(true))
 }
 
 /// A stage that is not over, and the places in the plan of those that it holds.
@@ -222,7 +240,12 @@ struct OpenStage {
 }
 
 /// Decides a stage; none if it is over. Syncs that no stage selects have no policy.
-fn open_stage(members: &[Member<'_>], policy: Option<&StagePolicy>, now: Duration) -> Option<OpenStage> {
+fn open_stage(
+    members: &[Member<'_>],
+    policy: Option<&StagePolicy>,
+    is_all_written: bool,
+    age: &mut dyn FnMut(Duration) -> Duration,
+) -> Option<OpenStage> {
     let failed = members.iter().find(|member| member.failure().is_some());
     let allowed = match failed {
         Some(_) => Vec::new(),
@@ -237,27 +260,41 @@ fn open_stage(members: &[Member<'_>], policy: Option<&StagePolicy>, now: Duratio
         .into_iter()
         .chain(members.iter().filter(|it| failed.is_none_or(|failed| failed.at != it.at)).filter(is_awaited))
         .collect();
-    let settled = members.iter().filter_map(|member| match member.condition {
-        Some(ChildCondition::Settled(since)) => Some(since),
-        _ => None,
-    });
-    let settled = settled.max().and_then(|since| u64::try_from(since).ok()).map(Duration::from_secs);
-    let until = settled.map(|since| since + policy.map_or(Duration::ZERO, |policy| policy.healthy_for));
-    let until = until.filter(|until| *until > now && policy.is_some_and(|it| !it.healthy_for.is_zero()));
-    let is_over = awaited.is_empty() && held.is_empty() && until.is_none();
+    let soak = policy.and_then(|policy| soak_of(members, policy.healthy_for, is_all_written, age));
+    let is_over = awaited.is_empty() && held.is_empty() && soak.is_none();
     if is_over {
         return None;
     }
+    let soak = soak.filter(|_| awaited.is_empty());
     let state = RolloutState {
         stage: 0,
         of: 0,
         why: awaited.first().map(|member| member.why()).unwrap_or_default(),
-        until: until.filter(|_| awaited.is_empty()),
+        until: soak.map(|soak| soak.0),
+        left: soak.map(|soak| soak.1),
         waiting_for: awaited.iter().map(|member| member.name.to_owned()).collect(),
         is_stopped: failed.is_some(),
         held: 0,
     };
     Some(OpenStage { state, held })
+}
+
+/// Returns the end and the rest of the time for which the members have to be healthy; none if it is
+/// over.
+fn soak_of(
+    members: &[Member<'_>],
+    healthy_for: Duration,
+    is_all_written: bool,
+    age: &mut dyn FnMut(Duration) -> Duration,
+) -> Option<(Duration, Duration)> {
+    let begin = |times: &SettledTimes| if is_all_written { times.written } else { times.since };
+    let settled = members.iter().filter_map(|member| match &member.condition {
+        Some(ChildCondition::Settled(times)) => Some(begin(times)),
+        _ => None,
+    });
+    let since = Duration::from_secs(settled.max().and_then(|since| u64::try_from(since).ok())?);
+    let left = healthy_for.checked_sub(age(since)).filter(|left| !left.is_zero())?;
+    Some((since + healthy_for, left))
 }
 
 /// Returns the places of the pending members that may be written now: never more than `most` are

@@ -10,6 +10,7 @@ use moorline_sync_set::{
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
+mod whole_set;
 
 fn resource(generators: &Value, rest: Value) -> Value {
     let mut set = json!({
@@ -311,7 +312,8 @@ fn a_removal_needs_all_evidence_and_an_empty_answer_removes_nothing() {
     };
     let target = ("apps-b".to_owned(), "uid-apps-b".to_owned(), "7".to_owned());
     assert_eq!(removal(&|_| {}), [target]);
-    let cases: [&dyn Fn(&mut Value); 6] = [
+    let cases: [&dyn Fn(&mut Value); 7] = [
+        &|sync| sync["metadata"]["managedFields"][0]["operation"] = json!("Update"),
         &|sync| sync["metadata"]["annotations"]["moorline.dev/sync-set"] = json!("apps/u0/apps-b"),
         &|sync| sync["metadata"]["annotations"]["moorline.dev/sync-set"] = json!("apps/u1/apps-a"),
         &|sync| sync["metadata"]["annotations"]["moorline.dev/prune"] = json!("disabled"),

@@ -165,9 +165,8 @@ pub(crate) async fn run_beside<T>(context: Arc<Context>, serving: impl Future<Ou
 
 /// Calls the Syncs of each window at its edges.
 async fn call_at_edges(center: &WindowCenter, wall_clock: impl Fn() -> Timestamp) {
-    let mut known = center.known.subscribe();
+    let (mut known, mut now) = (center.known.subscribe(), wall_clock());
     loop {
-        let now = wall_clock();
         let next: Vec<_> = {
             let known = known.borrow_and_update();
             let edge = |window: &Arc<CompiledWindow>| Some((window.next_look(now)?, window.clone()));
@@ -189,7 +188,11 @@ async fn call_at_edges(center: &WindowCenter, wall_clock: impl Fn() -> Timestamp
             () = sleep => {}
         }
         // A change may come at the very edge.
-        let now = wall_clock();
+        let before = std::mem::replace(&mut now, wall_clock());
+        if now < before {
+            // The clock was set back: windows that were on may be off again, and the reverse.
+            center.call(Called::All);
+        }
         for (_, window) in next.into_iter().filter(|(edge, _)| *edge <= now) {
             center.call(Called::Of(window));
         }
@@ -234,6 +237,35 @@ mod tests {
         };
         let minutes: Vec<&str> = times.iter().map(|time| &time[..16]).collect();
         assert_eq!(minutes, ["2026-11-27T21:00", "2026-11-28T05:00", "2026-11-28T21:00"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_clock_that_is_set_back_calls_everybody() {
+        let begun = tokio::time::Instant::now();
+        let start: Timestamp = "2026-11-27T12:10:00Z".parse().unwrap();
+        let clock = move || {
+            let back = if begun.elapsed() < Duration::from_secs(600) { 0 } else { 3600 };
+            start + begun.elapsed() - Duration::from_secs(back)
+        };
+        let spec = serde_json::json!({
+            "effect": "Deny", "schedule": "0 12 * * *", "duration": "8h", "namespaceSelector": {"names": ["other"]},
+        });
+        let window = CompiledWindow::compile(None, "noon", serde_json::from_value(spec).unwrap());
+        let center = WindowCenter::new();
+        center.known.send_modify(|known| {
+            known.windows.insert(("".into(), "noon".into()), Arc::new(window));
+        });
+        let mut calls = center.subscribe();
+        let sync = SyncName::new("shop", "web");
+        let called = async {
+            calls.called(&sync, BTreeMap::new).await;
+            begun.elapsed().as_secs()
+        };
+        let called = tokio::select! {
+            at = called => at,
+            () = call_at_edges(&center, clock) => 0,
+        };
+        assert!((600..=630).contains(&called), "{called}");
     }
 
     #[test]

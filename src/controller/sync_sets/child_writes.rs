@@ -1,11 +1,14 @@
 //! Writes the Syncs of a set, as its plan says.
 //!
 //! In: a plan, and the cluster with the identity of the set. Out: what was written, and the first
-//! failures. Nothing is removed after a failure, and the removals come last.
+//! failures. Nothing is removed after a failure, and the removals come last. Nothing further is
+//! written once the set has another spec: it may be suspended, or the template taken back.
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 
 use serde_json::Value;
+use tokio::sync::watch;
 
 use crate::api::SyncName;
 use crate::cluster::{ApiError, Cluster, SyncSetRequests};
@@ -57,6 +60,27 @@ impl BegunRemoval {
     }
 }
 
+/// A change of the set since the pass has begun.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SetChange {
+    None,
+    /// Its spec is the same, but not its annotations or its status.
+    Other,
+    Spec,
+}
+
+impl SetChange {
+    /// Returns the change since a set was as in a pass.
+    pub(super) fn since(set: &Value, newest: &watch::Receiver<Arc<Value>>) -> Self {
+        let generation = |set: &Value| set.pointer("/metadata/generation").cloned();
+        match newest.has_changed() {
+            Ok(false) => Self::None,
+            Ok(true) if generation(&newest.borrow()) == generation(set) => Self::Other,
+            Ok(true) | Err(_) => Self::Spec,
+        }
+    }
+}
+
 /// Result of the writes.
 #[derive(Debug, Default)]
 pub(super) struct WriteReport {
@@ -88,10 +112,13 @@ pub(super) async fn write_children(
     owner: &SetOwner,
     plan: &SetPlan,
     accepted: &mut AcceptedForms,
-    is_outdated: &(dyn Fn() -> bool + Send + Sync),
+    change: &(dyn Fn() -> SetChange + Send + Sync),
 ) -> WriteReport {
     let mut report = WriteReport::default();
     for step in &plan.steps {
+        if matches!(step, SetStep::Create(_) | SetStep::Update { .. }) && change() == SetChange::Spec {
+            return report;
+        }
         match step {
             SetStep::Create(child) => apply(cluster, owner, (child, None), accepted, &mut report).await,
             SetStep::Update { child, uid } => {
@@ -107,7 +134,7 @@ pub(super) async fn write_children(
     if let PlannedRemoval::Remove(gone) = &plan.removal
         && report.failures.is_empty()
     {
-        remove(cluster, owner, gone, (&mut report, is_outdated)).await;
+        remove(cluster, owner, gone, (&mut report, &|| change() != SetChange::None)).await;
     }
     report
 }
@@ -227,6 +254,20 @@ mod tests {
         }
     }
 
+    #[test]
+    fn only_another_generation_is_another_spec() {
+        let set = |generation: i64| Arc::new(json!({"metadata": {"generation": generation}}));
+        let (newest, mut seen) = watch::channel(set(1));
+        seen.mark_unchanged();
+        assert_eq!(SetChange::since(&set(1), &seen), SetChange::None);
+        newest.send_replace(set(1));
+        assert_eq!(SetChange::since(&set(1), &seen), SetChange::Other);
+        newest.send_replace(set(2));
+        assert_eq!(SetChange::since(&set(1), &seen), SetChange::Spec);
+        drop(newest);
+        assert_eq!(SetChange::since(&set(2), &seen), SetChange::Spec, "nobody serves it any more");
+    }
+
     #[tokio::test]
     async fn nothing_is_removed_after_a_failure_or_for_an_outdated_set() {
         let sandbox = Sandbox::new(&Options { record_requests: true, ..Options::default() });
@@ -236,15 +277,21 @@ mod tests {
         let owner = SetOwner::of(&json!({"metadata": {"namespace": "team", "name": "apps", "uid": "u1"}}));
         // The server serves no Syncs, so each write fails.
         let child = SetChild { name: "apps-b".to_owned(), manifest: json!({}), hash: "h".to_owned() };
-        for (steps, is_outdated, expect) in
-            [(vec![], false, 1), (vec![], true, 0), (vec![SetStep::Create(child)], false, 0)]
-        {
+        let create = || vec![SetStep::Create(child.clone())];
+        for (steps, change, expect) in [
+            (vec![], SetChange::None, (0, 1)),
+            (vec![], SetChange::Other, (0, 0)),
+            (vec![], SetChange::Spec, (0, 0)),
+            (create(), SetChange::None, (1, 0)),
+            (create(), SetChange::Other, (1, 0)),
+            (create(), SetChange::Spec, (0, 0)),
+        ] {
             let plan = SetPlan { steps, removal: gone(), rollout: None };
             let _ = sandbox.take_requests();
-            write_children(&cluster, &owner, &plan, &mut AcceptedForms::default(), &|| is_outdated).await;
+            write_children(&cluster, &owner, &plan, &mut AcceptedForms::default(), &|| change).await;
             let asked = sandbox.take_requests();
-            let deletions = asked.iter().filter(|request| request.method == "DELETE").count();
-            assert_eq!(deletions, expect, "{is_outdated} {asked:?}");
+            let count = |method: &str| asked.iter().filter(|request| request.method == method).count();
+            assert_eq!((count("PATCH"), count("DELETE")), expect, "{change:?} {asked:?}");
         }
     }
 }

@@ -34,7 +34,7 @@ impl SetState {
 /// Result of a pass.
 pub(super) struct SetFacts {
     pub(super) state: SetState,
-    /// None keeps the last numbers.
+    /// None if nothing was planned: the last numbers and the last stage stay.
     pub(super) counts: Option<SetCounts>,
     pub(super) revisions: Vec<SetRevision>,
     /// Pull requests of forks that count; none keeps the last ones.
@@ -103,8 +103,9 @@ fn next_status(before: &Value, set: &Value, facts: &SetFacts) -> Value {
     if let Some(removal) = &facts.removal {
         next["removal"] = json!(removal);
     }
-    if let Some(rollout) = &facts.rollout {
-        next["rollout"] = json!(rollout);
+    let planned = facts.counts.map(|_| facts.rollout.as_ref().map(|rollout| json!(rollout)));
+    if let Some(rollout) = planned.unwrap_or_else(|| before.get("rollout").cloned()) {
+        next["rollout"] = rollout;
     }
     next
 }
@@ -132,5 +133,33 @@ pub(super) fn list_names(names: &[String]) -> String {
     match names.len().saturating_sub(MAX_NAMES) {
         0 => first,
         more => format!("{first} and {more} more"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pass_that_plans_nothing_keeps_the_numbers_and_the_stage() {
+        let before = json!({"children": {"desired": 3, "ready": 1, "held": 0}, "rollout": {"stage": 2}});
+        let facts = |counts, rollout| SetFacts {
+            state: SetState::not_ready(Reason::Progressing, ""),
+            counts,
+            revisions: Vec::new(),
+            removal: None,
+            has_conflicts: false,
+            rollout,
+        };
+        let counts = || Some(SetCounts { desired: 4, ready: 4, held: 0 });
+        let stage = RolloutStatus { stage: 1, waiting_for: Vec::new(), until: None };
+        for (facts, desired, stage) in [
+            (facts(None, None), json!(3), json!(2)),
+            (facts(counts(), None), json!(4), Value::Null),
+            (facts(counts(), Some(stage)), json!(4), json!(1)),
+        ] {
+            let next = next_status(&before, &json!({"metadata": {"generation": 1}}), &facts);
+            assert_eq!((&next["children"]["desired"], &next["rollout"]["stage"]), (&desired, &stage));
+        }
     }
 }

@@ -14,11 +14,13 @@ use super::super::Context;
 use super::super::deletion::find_terminating;
 use super::super::schedule::Backoff;
 use super::NamespaceSyncs;
-use super::child_writes::{AcceptedForms, AnswerKey, BegunRemoval, WriteReport, remove, write_children};
+use super::child_writes::{
+    AcceptedForms, AnswerKey, BegunRemoval, SetChange, WriteReport, remove, write_children,
+};
 use super::set_answer::SetGenerators;
 use super::set_deletion::{DeletionStep, keep_finalizer, next_step};
 use super::set_repository::{GeneratorSource, validated};
-use super::set_rollout::{end_of_stage, rollout_status};
+use super::set_rollout::{StageClock, end_of_stage, rollout_status};
 use super::set_state::{ChildNumbers, set_state};
 use super::set_status::{SetFacts, SetState, list_names, report_set, tell};
 use crate::api::{
@@ -68,11 +70,13 @@ pub(super) async fn run_set(
         backoff: Backoff::new(settings.retry_base, settings.retry_cap),
         is_current: false,
         stage_end: None,
+        stage_clock: StageClock::default(),
     };
     let inputs_changed = worker.inputs_changed.clone();
     loop {
-        worker.newest.mark_unchanged();
         let set = snapshots.borrow_and_update().clone();
+        // It has seen exactly this set.
+        worker.newest = snapshots.clone();
         let pause = worker.pass(&set, &mut syncs).await;
         tokio::select! {
             changed = snapshots.changed() => if changed.is_err() { return },
@@ -100,6 +104,7 @@ struct SetWorker {
     is_current: bool,
     /// Time until the stage of a roll-out has been healthy for long enough.
     stage_end: Option<Duration>,
+    stage_clock: StageClock,
 }
 
 /// Reason why a pass ended early.
@@ -233,11 +238,17 @@ impl SetWorker {
         let plan = plan_children(&children, &existing, &policy, |child, live| {
             self.accepted.is_accepted(child, live)
         });
-        let plan = hold_stages(plan, (&children, &existing), clock::wall());
+        let (clock, moment) = (&mut self.stage_clock, (clock::now(), clock::wall()));
+        clock.begin_pass();
+        let mut plan = hold_stages(plan, (&children, &existing), &mut |since| clock.age(since, moment));
         self.stage_end = end_of_stage(&plan);
-        self.removal.note(key, approval, &plan.removal);
-        let is_outdated = || self.newest.has_changed().unwrap_or(true);
-        let report = write_children(&cluster, &owner, &plan, &mut self.accepted, &is_outdated).await;
+        match asked {
+            Ok(()) => self.removal.note(key, approval, &plan.removal),
+            // The removal is one of an older answer.
+            Err(_) => plan.removal = plan.removal.put_off(Vec::new()),
+        }
+        let change = || SetChange::since(raw, &self.newest);
+        let report = write_children(&cluster, &owner, &plan, &mut self.accepted, &change).await;
         self.tell_writes(raw, &report).await;
         wait_until_seen(syncs, &owner, &report).await;
         if let Some((child, failure)) = report.failures.first() {

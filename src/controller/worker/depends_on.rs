@@ -93,6 +93,13 @@ fn applied_at(worker: &Reconciler, revision: &Revision) -> AppliedCommit {
     }
 }
 
+/// True if an applied revision is the newest one. One that a window holds is for later; one that is
+/// refused, rolled back or held by a person is not what others wait for.
+fn is_newest(worker: &Reconciler, applied: &Revision) -> bool {
+    let has_newer = worker.revision.as_ref().is_some_and(|newest| !newest.has_same_files(applied));
+    worker.held.by_window || worker.refused.is_none() && !has_newer
+}
+
 /// Publishes the applied revision to the Syncs that depend on this one, and since when its objects
 /// are healthy.
 pub(super) fn publish_applied(worker: &mut Reconciler) {
@@ -100,7 +107,8 @@ pub(super) fn publish_applied(worker: &mut Reconciler) {
     let (suspended, now) = (worker.order.valid_spec.suspend, (clock::now(), clock::wall()));
     let healthy =
         worker.dependencies.healthy_time.observe(summary.as_ref(), suspended, now, || recorder.status());
-    let applied = worker.last_applied.as_ref().filter(|_| is_well(worker, summary.as_ref()));
+    let applied = worker.last_applied.as_ref().filter(|applied| is_newest(worker, applied));
+    let applied = applied.filter(|_| is_well(worker, summary.as_ref()));
     let applied = applied.map(|revision| applied_at(worker, revision));
     worker.context.peers.set_applied(&worker.owner, applied, healthy);
 }

@@ -10,8 +10,10 @@ use serde_json::json;
 use super::*;
 use crate::existing::SetOwner;
 use crate::generate::{SourceAnswers, generate};
-use crate::plan::{RemovalPolicy, plan_children};
+use crate::plan::{PlannedRemoval, RemovalPolicy, plan_children};
 use crate::template::CompiledSet;
+
+mod edges;
 
 /// A namespace with a set and its Syncs.
 struct Fleet {
@@ -60,7 +62,8 @@ impl Fleet {
         let plan = |existing: &[ExistingSync]| {
             let policy = RemovalPolicy { count: Some(100), ..RemovalPolicy::default() };
             let plan = plan_children(children, existing, &policy, |_, _| false);
-            hold_stages(plan, (children, existing), Duration::from_secs(self.now.unsigned_abs()))
+            let now = Duration::from_secs(self.now.unsigned_abs());
+            hold_stages(plan, (children, existing), &mut |since| now.saturating_sub(since))
         };
         let mut existing: Vec<_> = self.syncs.values().map(|sync| ExistingSync::of(sync, &owner)).collect();
         let planned = plan(&existing);
@@ -296,6 +299,11 @@ fn a_rollout_that_cannot_be_read_changes_nothing() {
             json!({"stages": [{"matchLabels": {}, "name": "a"}]}),
             "stages[0].name: this Moorline does not know",
         ),
+        (json!({"stages": [{"maxUnavailable": 1}]}), "stages[0].matchLabels: select the Syncs"),
+        (
+            json!({"stages": [{"matchExpressions": [{"key": "stage", "operator": "NotIn"}]}]}),
+            "stages[0].matchExpressions: In and NotIn need values",
+        ),
     ] {
         let mut fleet = Fleet::new(&MEMBERS, stages());
         fleet.raw["spec"]["rollout"] = rollout.clone();
@@ -352,7 +360,7 @@ fn see(fleet: &Fleet) -> BTreeMap<String, Seen> {
     let seen = fleet.syncs.iter().map(|(name, sync)| {
         let live = ExistingSync::of(sync, &SetOwner::of(&fleet.raw));
         let settled = match live.condition {
-            ChildCondition::Settled(since) => Some(since),
+            ChildCondition::Settled(times) => Some(times.since),
             _ => None,
         };
         let is_degraded = matches!(live.condition, ChildCondition::Degraded(_));
