@@ -161,7 +161,8 @@ fn more_secrets_than_a_set_may_have_are_no_answer_in_any_place() {
             let item = |nth: usize| json!({"metadata": {"name": format!("c-{nth}")}});
             let secret = |nth: usize| ListedSecret::of(item(nth).as_object().unwrap());
             let secrets: Vec<ListedSecret> = (0..count).filter_map(secret).collect();
-            generate(&set.spec, &[], &[secrets]).map(drop)
+            generate(&set.spec, &SourceAnswers { secrets: vec![secrets], ..SourceAnswers::default() })
+                .map(drop)
         };
         assert_eq!(generated(MAX_SETS), Ok(()), "{generator}");
         let refused = generated(MAX_SETS + 1).expect_err("there are too many");

@@ -9,7 +9,7 @@ fn what_is_wrong_with_one_sync_changes_nothing_of_the_set() {
     let raw = of_names(&["a", "b"]);
     let set: SyncSet = serde_json::from_value(raw.clone()).unwrap();
     let compiled = CompiledSet::compile(&set, &raw).unwrap();
-    let parameters = generate(&set.spec, &[], &[]).unwrap();
+    let parameters = generate(&set.spec, &SourceAnswers::default()).unwrap();
     let refuses = |name: &str, _: &Value| if name == "apps-b" { Err("no".to_owned()) } else { Ok(()) };
     let built = SetChildren::build(&compiled, &SetOwner::of(&raw), &parameters, refuses);
     assert_eq!(built.unwrap_err(), ["apps-b: no"]);
