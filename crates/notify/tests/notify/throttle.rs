@@ -196,3 +196,25 @@ fn what_nobody_received_is_not_contradicted() {
         check_with(name, &all, given_up, moments);
     }
 }
+
+#[test]
+fn a_clock_that_is_set_back_holds_nothing_back() {
+    let own = [notifier("a", &json!({"throttle": format!("{THROTTLE}s")}))];
+    let mut prev = SyncStatus::default();
+    for (second, ready) in [(10_000, READY), (10_010, FAILS), (10_020, READY), (10_030, FAILS)] {
+        let mut next = status(state(1, "v1:a", ready, WELL));
+        advance(&subject(), &own, &prev, &mut next, &[], &at(second));
+        prev = next;
+    }
+    let owed = |now: i64| owed_in(&subject(), &own, &prev, &at(now));
+    assert_eq!(owed(10_030), Some(Duration::from_secs(580)));
+    // The last failure is in the future now: it is sent at once, as at the end of the throttle.
+    assert_eq!(owed(9_000), Some(Duration::ZERO));
+    let mut next = status(state(1, "v1:a", FAILS, WELL));
+    advance(&subject(), &own, &prev, &mut next, &[], &at(9_000));
+    let failed = |status: &SyncStatus| {
+        waiting(status).filter(|record| record.transition.to_string() == "Failed").count()
+    };
+    assert_eq!((failed(&prev), failed(&next)), (1, 2));
+    assert_eq!(owed_in(&subject(), &own, &next, &at(9_000)), None);
+}
