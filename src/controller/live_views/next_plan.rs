@@ -194,7 +194,7 @@ fn needed_watches(context: &Context, sync: &SyncName, prepared: &PreparedRevisio
     let ids: BTreeSet<_> = held.chain(prepared.desired.objects()).map(|object| &object.id).collect();
     for id in ids {
         need.kinds.insert(id.group_kind());
-        need.namespaces.extend(id.namespace().map(Box::from));
+        need.namespaces.extend(id.namespace().map(Box::<str>::from));
     }
     need
 }

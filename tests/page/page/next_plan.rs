@@ -3,7 +3,7 @@
 //! In: a suspended Sync, and one that is held. Out: the plan, also after a restart; nothing is
 //! written, and viewers of one moment share one plan.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{get, page_of, told};
 use moorline_test_support::scene::{Scene, config_map};
@@ -52,8 +52,6 @@ async fn the_plan_of_a_suspended_or_held_sync_is_made_for_who_looks() {
     let plan = async |address: &str, sync: &str| {
         let mut found = told(address, &path(sync), "the plan is made", |it| it["revision"].is_string()).await;
         assert!(found.as_object_mut().unwrap().remove("readAt").is_some_and(|time| time.is_string()));
-        let lines = found["plan"].as_array_mut().unwrap();
-        lines.sort_by_key(|line: &Value| line.as_str().and_then(|it| it.chars().last()));
         found
     };
     for sync in syncs {

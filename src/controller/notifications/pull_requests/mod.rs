@@ -73,7 +73,7 @@ impl Drop for RunningTask {
 impl PullRequestCenter {
     /// Adds a Sync that is served. A webhook that another daemon has passed on is heeded here.
     pub(crate) fn note(&self, name: &SyncName, target: PlanTarget) {
-        let (called, target) = (target.webhook_request().map(Box::from), Arc::new(target));
+        let (called, target) = (target.webhook_request().map(Box::<str>::from), Arc::new(target));
         let last = lock(&self.targets).insert(name.clone(), target.clone());
         let is_same = last.as_ref().is_some_and(|last| last.is_selected_as(&target));
         if !is_same {
