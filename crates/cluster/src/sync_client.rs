@@ -174,7 +174,7 @@ impl Connection {
                 Ok(_) => asked += 1,
                 // It was deleted meanwhile.
                 Err(OperatorError::NoSync { .. }) => {}
-                Err(error) => drop(failed.get_or_insert(error)),
+                Err(error) => failed = failed.or(Some(error)),
             }
         }
         failed.map_or(Ok(asked), Err)

@@ -41,16 +41,23 @@ impl HeldBackSyncs {
     /// Notes a Sync if it is suspended or held, and forgets it otherwise.
     pub(crate) fn note(&self, sync: &SyncName, request: &ReconcileRequest) {
         match request.valid_spec.suspend || request.hold.is_some() {
-            true => drop(self.lock().insert(sync.clone(), request.clone())),
+            true => self.set(sync, Some(request.clone())),
             false => self.forget(sync),
         }
     }
 
     /// Forgets a Sync.
     pub(crate) fn forget(&self, sync: &SyncName) {
-        let forgotten = self.lock().remove(sync);
+        self.set(sync, None);
+    }
+
+    fn set(&self, sync: &SyncName, request: Option<ReconcileRequest>) {
+        let last = match request {
+            Some(request) => self.lock().insert(sync.clone(), request),
+            None => self.lock().remove(sync),
+        };
         // Outside of the lock: it may hold the last handle to a repository.
-        drop(forgotten);
+        drop(last);
     }
 
     /// Returns the request of a Sync that is suspended or held.
