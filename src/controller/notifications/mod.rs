@@ -135,6 +135,12 @@ impl NotificationCenter {
         }
     }
 
+    /// Notes that the status of a Notifier reports a problem, of this daemon or of an earlier one.
+    fn note_earlier_trouble(&self, key: &str) {
+        let mut troubled = self.troubled.lock().unwrap_or_else(PoisonError::into_inner);
+        troubled.entry(key.into()).or_insert(Trouble::Fails);
+    }
+
     fn lock(&self) -> MutexGuard<'_, Option<mpsc::Sender<Delivery>>> {
         self.offered.lock().unwrap_or_else(PoisonError::into_inner)
     }
