@@ -208,6 +208,9 @@ fn a_clock_that_is_set_back_holds_nothing_back() {
     }
     let owed = |now: i64| owed_in(&subject(), &own, &prev, &at(now));
     assert_eq!(owed(10_030), Some(Duration::from_secs(580)));
+    // It does not hear of this Sync any more.
+    let other = [notifier("a", &json!({"throttle": format!("{THROTTLE}s"), "syncs": {"names": ["other"]}}))];
+    assert_eq!(owed_in(&subject(), &other, &prev, &at(10_030)), None);
     // The last failure is in the future now: it is sent at once, as at the end of the throttle.
     assert_eq!(owed(9_000), Some(Duration::ZERO));
     let mut next = status(state(1, "v1:a", FAILS, WELL));
@@ -238,7 +241,7 @@ fn a_throttle_counts_the_records_of_its_own_notifier() {
 fn what_one_notifier_has_sent_is_no_debt_of_another() {
     let throttle = format!("{THROTTLE}s");
     let quiet = json!({"throttle": throttle, "filter": "transition != 'Recovered'"});
-    let own = [notifier("a", &json!({"throttle": throttle})), notifier("b", &quiet)];
+    let own = [notifier("a", &quiet), notifier("b", &json!({"throttle": throttle}))];
     let mut prev = SyncStatus::default();
     for (second, ready) in [(0, READY), (10, FAILS), (20, READY), (30, FAILS), (611, FAILS)] {
         let mut next = status(state(1, "v1:a", ready, WELL));
@@ -247,8 +250,8 @@ fn what_one_notifier_has_sent_is_no_debt_of_another() {
     }
     let failed = waiting(&prev).filter(|record| record.transition.to_string() == "Failed");
     let failed: Vec<&str> = failed.map(|record| record.notifier.as_str()).collect();
-    // The last one of `b` is true already.
-    assert_eq!(failed, ["apps/a", "apps/b", "apps/a"]);
+    // The last one of `a` is true already.
+    assert_eq!(failed, ["apps/a", "apps/b", "apps/b"]);
 }
 
 #[test]
