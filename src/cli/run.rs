@@ -235,6 +235,7 @@ impl Daemon<'_> {
     ) -> anyhow::Result<(Arc<Context>, Terms)> {
         let terms = Terms::from(leadership.map_or_else(WritePermit::unlimited, Leadership::permit));
         self.metrics.leader(true);
+        self.board.begin_term();
         let cluster = Cluster::new(self.connection.clone(), self.metrics.clone(), terms.clone(), &settings);
         begin_journal(&self.journal, &cluster, leadership);
         let name =

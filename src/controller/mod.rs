@@ -57,6 +57,7 @@ pub use cache_losses::CacheKind;
 use cache_losses::CacheLosses;
 use change_windows::WindowCenter;
 pub use live_objects::serve_live_objects;
+use live_views::HeldBackSyncs;
 pub use memory::verification_times::until_turn;
 use notifications::NotificationCenter;
 use peers::Peers;
@@ -96,6 +97,8 @@ pub struct Context {
     /// The cluster as each impersonated ServiceAccount sees it, by user name. Written by
     /// [`Context::home_of`].
     identities: tokio::sync::Mutex<HashMap<String, Cluster>>,
+    /// Syncs that take up no new revision, for viewers of their plans. Written by `resource/`.
+    held_back: HeldBackSyncs,
     /// Limits on reads and verifications. Written by [`Context::verify_turn`] and by health checks.
     pacing: Pacing,
     /// Start and end of the daemon. Its end is written by the process that owns the sender.
@@ -214,6 +217,7 @@ impl Context {
             installation: Installation { namespace: parts.namespace, disk: parts.disk },
             targets: Targets::default(),
             identities: tokio::sync::Mutex::default(),
+            held_back: HeldBackSyncs::default(),
             pacing: Pacing { verify: tokio::sync::Mutex::new(clock::now()), reads: FairQueue::new(READS) },
             lifetime: Lifetime { began: clock::now(), ending: parts.ending, grace: GRACE },
             losses: CacheLosses::default(),

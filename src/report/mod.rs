@@ -14,6 +14,7 @@ mod hold;
 mod inputs;
 pub mod live_tree;
 mod missing_object;
+pub mod next_plan;
 mod problems;
 pub mod pull_request;
 mod status_words;

@@ -10,6 +10,7 @@ use super::status_page::LiveObjectRequest;
 use crate::api::SyncName;
 use crate::cluster::viewer::LogOptions;
 use crate::report::live_tree::{EventList, LiveTree, PodName};
+use crate::report::next_plan::NextPlan;
 
 /// A read for a viewer.
 #[derive(Debug)]
@@ -29,6 +30,13 @@ pub enum LiveRequest {
         sync: SyncName,
         /// Receives the Events, or the reason why there are none.
         answer: oneshot::Sender<Result<Arc<EventList>, String>>,
+    },
+    /// The plan of the newest revision of a Sync that is suspended or held.
+    NextPlan {
+        /// The Sync.
+        sync: SyncName,
+        /// Receives the plan, or the reason why there is none.
+        answer: oneshot::Sender<Result<Arc<NextPlan>, String>>,
     },
     /// The log of a container.
     Log(LogRequest),

@@ -1,4 +1,4 @@
-//! Answers the views that read the cluster: tree, Events, Pods and logs.
+//! Answers the views that are read while somebody looks: tree, Events, Pods, logs, and plans.
 //!
 //! In: a view, its viewer, and a channel to the task that reads with the rights of the Sync. Out: a
 //! response. Of a person, Kubernetes is asked about each kind and namespace of a view, and what it
@@ -79,6 +79,7 @@ impl LivePages {
             LiveView::Tree => self.tree(visit, &card).await,
             LiveView::Events => self.events(visit, &card).await,
             LiveView::FailingLog => self.failing_log(visit, &card).await,
+            LiveView::NextPlan => self.next_plan(visit, &card).await,
             LiveView::Pod(pod) => match self.owned_pod(visit, &card, pod).await {
                 Ok(owned) => visit.pod(&card, &owned),
                 Err(response) => response,
@@ -129,6 +130,18 @@ impl LivePages {
             match visit.json {
                 true => page::events_json(events),
                 false => page::events_page(&visit.board, card, events, Timestamp::now()),
+            },
+        )
+    }
+
+    async fn next_plan(&self, visit: &LiveVisit<'_>, card: &SyncCard) -> Response<Body> {
+        let made = self.ask(|answer| LiveRequest::NextPlan { sync: card.name.clone(), answer }).await;
+        let plan = made.as_deref().map_err(String::as_str);
+        visit.reply(
+            if plan.is_ok() { 200 } else { 503 },
+            match visit.json {
+                true => page::next_plan_json(plan),
+                false => page::next_plan_page(&visit.board, card, plan, Timestamp::now()),
             },
         )
     }

@@ -151,6 +151,7 @@ impl StatusPage {
             }
             return self.answer(Request::from_parts(parts, body)).await;
         };
+        sign_in.count_sessions_from(self.0.board.borrow().term_began);
         match sign_in.admit(&parts).await {
             Admission::Answered(answer) => answer,
             Admission::Public => self.answer(Request::from_parts(parts, body)).await,

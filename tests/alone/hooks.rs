@@ -312,6 +312,35 @@ fn call_of_registry(daemon: &Daemon, registry: &ArtifactRegistry) {
 }
 
 #[tokio::test]
+async fn a_standby_passes_the_call_of_a_registry_on() {
+    let scene = Scene::on_sandbox("hooks-standby-registry").await;
+    let registry = ArtifactRegistry::start(scene.root.path());
+    let secrets = format!("/api/v1/namespaces/{}/secrets", scene.namespace);
+    let authority = registry.authority_secret("registry");
+    send_request(&scene.admin, "POST", &secrets, authority).await.unwrap();
+    let digest = registry.push("shop", "v1", &many(2, "one"));
+    let secret = secret_in(scene.root.path());
+    let arguments = ["--webhook-secret-file", &secret.display().to_string()];
+    let _leader = scene.daemon_at(&scene.proxy, "leader", &arguments);
+    let oci = json!({"url": registry.url("shop"), "ref": {"tag": "v1"}, "secretRef": {"name": "registry"}});
+    scene.sync("shop", json!({"source": {"oci": oci}, "interval": "1h"})).await;
+    scene.until_ready("shop", &digest).await;
+    // A suspended Sync polls only at the request of a person.
+    scene.sync("rests", json!({"source": {"oci": oci}, "interval": "1h", "suspend": true})).await;
+    let proxy = FaultProxy::start(&scene.plane);
+    let standby = scene.daemon_at(&proxy, "standby", &arguments);
+    until("the standby listens", async || standby.address()).await;
+    let files = many(2, "two");
+    registry.push("shop", "v1", &files);
+    // It answers before it has anybody to listen for it, in the first moment.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    call_of_registry(&standby, &registry);
+    scene.until_values(&files, "the push is live").await;
+    let rests = scene.syncs().get("rests").await.unwrap();
+    assert_eq!(rests.metadata.annotations.unwrap_or_default().get("moorline.dev/requested-at"), None);
+}
+
+#[tokio::test]
 async fn a_push_to_a_registry_is_live_in_half_a_second() {
     let Some(scene) = Scene::new("hooks-registry").await else { return };
     let registry = ArtifactRegistry::start(scene.root.path());

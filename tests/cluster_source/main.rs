@@ -18,6 +18,7 @@ mod mounts;
 mod notification_wire;
 mod notifications;
 mod pull_requests;
+mod rate_limits;
 mod registry_mirrors;
 mod remote_bases;
 mod remote_bases_cli;

@@ -2,6 +2,7 @@
 //! and the time from a webhook to the comment.
 
 mod host;
+mod limits;
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;

@@ -4,6 +4,7 @@
 //! was asked for it but where one object was looked at.
 
 mod kept;
+mod next_plan;
 mod tree;
 
 use std::time::Duration;

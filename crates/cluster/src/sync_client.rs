@@ -149,11 +149,13 @@ impl Connection {
         }
     }
 
-    /// Requests a poll of all Syncs with a matching repository URL; returns their number.
+    /// Requests a poll of all Syncs with a matching repository URL; returns their number. Suspended
+    /// Syncs are left out, because they poll only at the request of a person.
     ///
     /// # Guarantees
     ///
-    /// One merge patch of the request annotation for each Sync.
+    /// One merge patch of the request annotation for each Sync. A Sync that cannot be patched keeps
+    /// no other from being asked.
     ///
     /// # Cancellation
     ///
@@ -161,23 +163,21 @@ impl Connection {
     ///
     /// # Errors
     ///
-    /// The first error ends the loop.
+    /// The error of the list, or the first one of the patches, after all of them.
     pub async fn request_polls(&self, is_called: impl Fn(&str) -> bool) -> Result<usize, OperatorError> {
-        let follows = |sync: &&SyncResource| {
-            let source = sync.resource.data.pointer("/spec/source");
-            let mounts = source.and_then(|source| source["mounts"].as_array()).into_iter().flatten();
-            let urls = source.into_iter().chain(mounts).flat_map(|source| {
-                ["/git/url", "/oci/url"].map(|place| source.pointer(place).and_then(Value::as_str))
-            });
-            urls.flatten().any(&is_called)
-        };
         let all = self.syncs(None).await?;
-        let called: Vec<&SyncResource> = all.iter().filter(follows).collect();
-        for sync in &called {
+        let called = all.iter().filter(|sync| follows(&sync.resource.data, &is_called));
+        let (mut asked, mut failed) = (0, None);
+        for sync in called {
             let patch = json!({"metadata": {"annotations": {REQUEST_ANNOTATION: format!("{WEBHOOK_REQUEST}{}", jiff::Timestamp::now())}}});
-            self.change_sync(&sync.name, patch).await?;
+            match self.change_sync(&sync.name, patch).await {
+                Ok(_) => asked += 1,
+                // It was deleted meanwhile.
+                Err(OperatorError::NoSync { .. }) => {}
+                Err(error) => failed = failed.or(Some(error)),
+            }
         }
-        Ok(called.len())
+        failed.map_or(Ok(asked), Err)
     }
 
     /// Returns the Events of a Sync, oldest first.
@@ -209,6 +209,41 @@ impl Connection {
                 near: nearest_name(&name.name, all.iter().map(|it| &*it.name.name)).map(Into::into),
             },
             Err(error) => error,
+        }
+    }
+}
+
+/// True if a Sync that is not suspended has a source or a mount with a matching URL.
+fn follows(sync: &Value, is_called: impl Fn(&str) -> bool) -> bool {
+    let source = sync.pointer("/spec/source");
+    let mounts = source.and_then(|source| source["mounts"].as_array()).into_iter().flatten();
+    let mut urls = source.into_iter().chain(mounts).flat_map(|source| {
+        ["/git/url", "/oci/url"].map(|place| source.pointer(place).and_then(Value::as_str))
+    });
+    let is_suspended = sync.pointer("/spec/suspend").and_then(Value::as_bool).unwrap_or_default();
+    !is_suspended && urls.any(|url| url.is_some_and(&is_called))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_is_for_every_source_and_mount_of_a_sync_that_is_not_suspended() {
+        let is_called = |url: &str| url == "it";
+        for (spec, expect) in [
+            (json!({"source": {"git": {"url": "it"}}}), true),
+            (json!({"source": {"oci": {"url": "it"}}}), true),
+            (
+                json!({"source": {"git": {"url": "a"}, "mounts": [{"git": {"url": "b"}}, {"oci": {"url": "it"}}]}}),
+                true,
+            ),
+            (json!({"source": {"git": {"url": "other"}}}), false),
+            (json!({"source": {"git": {"url": "it"}}, "suspend": false}), true),
+            (json!({"source": {"git": {"url": "it"}}, "suspend": true}), false),
+            (json!({}), false),
+        ] {
+            assert_eq!(follows(&json!({"spec": spec}), is_called), expect, "{spec}");
         }
     }
 }

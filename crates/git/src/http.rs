@@ -23,6 +23,7 @@ use super::hosts::{HostPolicy, HostRefused};
 use super::http_failure::{failure, fault};
 use super::http_response::HttpResponse;
 use super::installation_token::TokenSources;
+use super::named_pause::LimitHeaders;
 use super::registry_mirrors::RegistryMirrors;
 use crate::pkt_line::ProtocolError;
 use crate::resolver::{AddressScope, SameThreadResolver, host_and_port};
@@ -376,7 +377,7 @@ impl HttpClient {
             etag: header(http::header::ETAG).map(str::to_owned),
             modified: header(http::header::LAST_MODIFIED).map(str::to_owned),
             content_digest: header(http::HeaderName::from_static(CONTENT_DIGEST)).map(str::to_owned),
-            retry_after: header(http::header::RETRY_AFTER).and_then(|value| value.trim().parse().ok()),
+            limits: LimitHeaders::of(answer.headers()),
             link: header(http::header::LINK).map(str::to_owned),
             body: Box::new(answer.into_body().into_reader()),
         })

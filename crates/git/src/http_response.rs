@@ -5,6 +5,8 @@
 
 use std::io::Read;
 
+use super::named_pause::LimitHeaders;
+
 /// Head and body of a response.
 pub(super) struct HttpResponse {
     pub(super) status: u16,
@@ -19,8 +21,8 @@ pub(super) struct HttpResponse {
     pub(super) modified: Option<String>,
     /// The digest that a registry announces for a manifest.
     pub(super) content_digest: Option<String>,
-    /// Seconds after which the server may be asked again.
-    pub(super) retry_after: Option<u64>,
+    /// Headers about limits of requests.
+    pub(super) limits: LimitHeaders,
     /// Link to the next page.
     pub(super) link: Option<String>,
     pub(super) body: Box<dyn Read>,

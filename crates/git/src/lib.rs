@@ -70,6 +70,7 @@ mod local_repository;
 mod memory;
 mod mirror;
 mod mounted_revision;
+mod named_pause;
 mod outbound;
 mod pack_inspection;
 mod pkt_line;

@@ -9,6 +9,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use jiff::Timestamp;
 use moorline_identity::ExchangeRequest;
 use ureq::http;
 
@@ -17,6 +18,7 @@ use super::error::Error;
 use super::http::{HttpClient, SharedNetwork};
 use super::repository::Repositories;
 use crate::resolver::{AddressScope, MAX_ADDRESSES, ResolveError, host_and_port, resolved};
+use moorline_runtime::clock;
 
 /// Maximum number of bytes of an answer that are read.
 const MAX_ANSWER: u64 = 4096;
@@ -32,7 +34,7 @@ pub struct OutboundClient(Arc<SharedNetwork>);
 pub struct OutboundAnswer {
     /// The HTTP status.
     pub status: u16,
-    /// The pause that the service asks for.
+    /// The pause that the service asks for; for a limit of requests, the time until its end.
     pub retry_after: Option<Duration>,
     /// The ETag, if there is one.
     pub etag: Option<String>,
@@ -104,11 +106,13 @@ impl OutboundClient {
         let trust = Credentials { authorities: authorities.map(Sensitive::new), ..Credentials::default() };
         let client = HttpClient::reaching(AddressScope::PublicOrListed, host, &trust, &self.0)?;
         let answer = client.begin_exchange(request, (&server, UNSENDABLE), by)?;
-        let (status, retry_after, etag) = (answer.status, answer.retry_after, answer.etag);
+        let now = Timestamp::from_second(clock::wall().as_secs().try_into().unwrap_or_default());
+        let pause = answer.limits.pause(answer.status, answer.date.as_deref(), now.unwrap_or_default());
+        let (status, etag) = (answer.status, answer.etag);
         let mut body = Vec::new();
         // The status says everything that has to be known.
         let _ = answer.body.take(most).read_to_end(&mut body);
-        Ok(OutboundAnswer { status, retry_after: retry_after.map(Duration::from_secs), etag, body })
+        Ok(OutboundAnswer { status, retry_after: pause, etag, body })
     }
 }
 

@@ -34,7 +34,7 @@ mod webhook;
 pub use records::{DeliveryResult, MAX_WAITING, advance, waiting};
 pub use repository::{HostedRepository, host_of_url};
 pub use request::{RequestError, ServiceSecret, build_request, needed_host, read_answer};
-pub use retry::{AttemptResult, NextAttempt, decide_retry};
+pub use retry::{AttemptResult, DeliveryAge, MAX_LIMIT, NextAttempt, decide_retry};
 pub use selection::{CompiledNotifier, Service};
 pub use subject::Subject;
 pub use throttle::owed_in;

@@ -90,7 +90,9 @@ pub fn owed_in(
     let state = status.announced.as_ref()?;
     let of_one = |notifier: &Arc<CompiledNotifier>| {
         let owed = owed(notifier, subject, (state, status), &status.notifications)?;
-        let last = throttling(notifier, owed.transition, &status.notifications).map(|record| record.time.0);
+        let counted = throttling(notifier, owed.transition, &status.notifications);
+        // A record of the future, after the clock was set back, holds nothing back.
+        let last = counted.filter(|record| is_recent(notifier, record, now)).map(|record| record.time.0);
         let due = last.max().unwrap_or(Timestamp::MIN).checked_add(notifier.throttle()?).ok()?;
         Some(Duration::try_from(due.duration_since(now.0)).unwrap_or_default())
     };

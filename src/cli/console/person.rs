@@ -39,6 +39,7 @@ pub(super) async fn refuse_looks(mut looks: mpsc::Receiver<LiveRequest>) {
             LiveRequest::Object(wanted) => drop(wanted.answer.send(Err(why()))),
             LiveRequest::Tree { answer, .. } => drop(answer.send(Err(why()))),
             LiveRequest::Events { answer, .. } => drop(answer.send(Err(why()))),
+            LiveRequest::NextPlan { answer, .. } => drop(answer.send(Err(why()))),
             LiveRequest::Log(wanted) => drop(wanted.answer.send(Err(why()))),
         }
     }

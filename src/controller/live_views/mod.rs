@@ -1,11 +1,13 @@
-//! Reads trees, Events and logs for viewers.
+//! Reads trees, Events and logs for viewers, and makes plans that they ask for.
 //!
 //! In: requests of the status page. Out: a tree or Events that all viewers of a Sync share for
-//! [`shared_reads::MAX_AGE`], or a log. Everything is read with the rights of the Sync, within
-//! bounds, when somebody opens a page. Nothing is watched.
+//! [`shared_reads::MAX_AGE`], a plan that they share for [`PLAN_AGE`], or a log. Everything is read
+//! with the rights of the Sync, within bounds, when somebody opens a page. Nothing is watched for a
+//! tree.
 
 mod event_reader;
 mod log_reader;
+mod next_plan;
 mod shared_reads;
 mod tree_reader;
 mod view_reads;
@@ -22,10 +24,14 @@ use crate::api::SyncName;
 use crate::cluster::{ApiError, Cluster};
 use crate::object::GroupKind;
 use crate::report::live_tree::{EventList, LeftOut, LiveTree};
+use crate::report::next_plan::NextPlan;
 use crate::sanitize::sanitize;
 use crate::serve::LiveRequest;
 use crate::token_bucket::TokenBucket;
 use log_reader::MAX_LOGS;
+pub(crate) use next_plan::HeldBackSyncs;
+use next_plan::make_plan;
+use shared_reads::SharedReads;
 use view_reads::ViewReads;
 
 /// Burst of lists for all viewers, and lists in a second after that.
@@ -41,12 +47,20 @@ const MAX_LISTED: usize = 2000;
 /// The most bytes of the responses of one read. Each list in progress may add one page.
 const MAX_BYTES: usize = 32 << 20;
 
+/// The longest time for which a plan is shown again.
+const PLAN_AGE: Duration = Duration::from_secs(30);
+/// Viewers who wait for plans at the same time. One plan is made at a time.
+const MAX_PLAN_VIEWERS: usize = 32;
+
 /// Serves the views of all Syncs.
 pub(super) struct LiveViews {
     context: Arc<Context>,
     reads: ViewReads<LiveTree, EventList>,
     lists: TokenBucket,
     logs: Arc<Semaphore>,
+    plans: SharedReads<NextPlan>,
+    plan_viewers: Semaphore,
+    plan_turn: Semaphore,
 }
 
 /// Bounds of one read that its lists share.
@@ -62,6 +76,9 @@ impl LiveViews {
             reads: ViewReads::new(MAX_READS),
             lists: TokenBucket::new(RATE),
             logs: Arc::new(Semaphore::new(MAX_LOGS)),
+            plans: SharedReads::lasting(PLAN_AGE),
+            plan_viewers: Semaphore::new(MAX_PLAN_VIEWERS),
+            plan_turn: Semaphore::new(1),
         }
     }
 
@@ -80,11 +97,30 @@ impl LiveViews {
                 let read = |tree| event_reader::read_events(self, &sync, tree);
                 let _ = answer.send(self.reads.events(&sync, tree, read).await);
             }
+            LiveRequest::NextPlan { sync, answer } => {
+                let _ = answer.send(self.next_plan(&sync).await);
+            }
             LiveRequest::Log(request) => {
                 let opened = log_reader::open_log(self, &request).await;
                 let _ = request.answer.send(opened);
             }
         }
+    }
+
+    /// The plan of the newest revision of a Sync.
+    async fn next_plan(&self, sync: &SyncName) -> Result<Arc<NextPlan>, String> {
+        // It may have been resumed or released since the last plan.
+        let Some(order) = self.context.held_back.get(sync) else {
+            return Err("the Sync is neither suspended nor held: it takes up each commit".to_owned());
+        };
+        let Ok(_place) = self.plan_viewers.try_acquire() else {
+            return Err("too many plans are asked for; try again in a moment".to_owned());
+        };
+        let in_turn = async {
+            let _turn = self.plan_turn.acquire().await;
+            make_plan(&self.context, sync, &order).await
+        };
+        self.plans.get(sync, in_turn).await
     }
 
     /// The tree of a Sync.

@@ -1,7 +1,8 @@
 //! Reads that all viewers of a Sync share for a moment.
 //!
-//! In: a Sync, and a read. Out: its result, which is [`MAX_AGE`] old at most. Viewers who ask while
-//! it runs wait for it; a failure is shared as well. Nothing is read again before somebody asks.
+//! In: a Sync, and a read. Out: its result, which is [`MAX_AGE`] old at most, or as old as the
+//! reads say. Viewers who ask while it runs wait for it; a failure is shared as well. Nothing is
+//! read again before somebody asks.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,15 +22,23 @@ type SharedRead<T> = Result<Arc<T>, String>;
 type ReadSlot<T> = tokio::sync::Mutex<Option<(Instant, SharedRead<T>)>>;
 
 /// Results by Sync.
-pub(super) struct SharedReads<T>(Mutex<HashMap<SyncName, Arc<ReadSlot<T>>>>);
+pub(super) struct SharedReads<T> {
+    slots: Mutex<HashMap<SyncName, Arc<ReadSlot<T>>>>,
+    max_age: Duration,
+}
 
 impl<T> Default for SharedReads<T> {
     fn default() -> Self {
-        Self(Mutex::default())
+        Self::lasting(MAX_AGE)
     }
 }
 
 impl<T> SharedReads<T> {
+    /// Creates reads whose results are used for this time.
+    pub(super) fn lasting(max_age: Duration) -> Self {
+        Self { slots: Mutex::default(), max_age }
+    }
+
     /// Returns the result for a Sync, which `read` reads unless it is known.
     pub(super) async fn get(
         &self,
@@ -39,7 +48,7 @@ impl<T> SharedReads<T> {
         let slot = self.slot(sync);
         let mut known = slot.lock().await;
         if let Some((at, result)) = &*known
-            && clock::since(*at) < MAX_AGE
+            && clock::since(*at) < self.max_age
         {
             return result.clone();
         }
@@ -50,11 +59,11 @@ impl<T> SharedReads<T> {
 
     /// Returns the slot of a Sync, and drops those that nobody uses and that are too old.
     fn slot(&self, sync: &SyncName) -> Arc<ReadSlot<T>> {
-        let mut slots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
         let is_in_use = |slot: &Arc<ReadSlot<T>>| Arc::strong_count(slot) > 1;
         let is_fresh = |slot: &Arc<ReadSlot<T>>| {
             slot.try_lock()
-                .is_ok_and(|known| known.as_ref().is_some_and(|(at, _)| clock::since(*at) < MAX_AGE))
+                .is_ok_and(|known| known.as_ref().is_some_and(|(at, _)| clock::since(*at) < self.max_age))
         };
         slots.retain(|name, slot| name == sync || is_in_use(slot) || is_fresh(slot));
         if slots.len() >= MAX_KEPT && !slots.contains_key(sync) {
@@ -89,6 +98,17 @@ mod tests {
         for nth in 0..2 * MAX_KEPT {
             let _ = reads.get(&SyncName::new("ops", &nth.to_string()), read()).await;
         }
-        assert_eq!(reads.0.lock().unwrap().len(), MAX_KEPT);
+        assert_eq!(reads.slots.lock().unwrap().len(), MAX_KEPT);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_result_is_used_as_long_as_the_reads_say() {
+        let (reads, count) = (SharedReads::<usize>::lasting(Duration::from_secs(30)), AtomicUsize::new(0));
+        let shop = SyncName::new("ops", "shop");
+        for (wait, expect) in [(0, 0), (29, 0), (2, 1)] {
+            tokio::time::advance(Duration::from_secs(wait)).await;
+            let read = async { Ok(count.fetch_add(1, Ordering::Relaxed)) };
+            assert_eq!(reads.get(&shop, read).await.as_deref(), Ok(&expect), "{wait}");
+        }
     }
 }

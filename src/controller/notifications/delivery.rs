@@ -3,7 +3,8 @@
 //! In: offered records. Out: requests, and the result of each record for its Sync.
 //!
 //! A Sync offers one record of a Notifier at a time, so the order of its transitions is kept. A
-//! receiver that hangs holds its own turns, until the deadline of its requests.
+//! receiver that hangs holds its own turns, until the deadline of its requests. What a service
+//! limits holds no place here: it is offered again when the limit ends.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,16 +12,18 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 
 use super::super::Context;
-use super::super::status::notifications::{record_delivery, withdraw_offer};
-use super::Delivery;
+use super::super::status::notifications::{record_delivery, withdraw_offer, withdraw_offer_until};
+use super::host_limits::limit_ends;
 use super::notifier_status::{NotifierState, report_state};
 use super::service_secret::{SecretContent, read_service_secret};
+use super::{Delivery, NotificationCenter, Trouble};
+use crate::api::NotificationRecord;
 use crate::chance::spawn_blocking_deterministic;
 use crate::clock;
 use crate::lanes::{Lane, LaneWork, run_lanes};
 use crate::notifications::{
-    AttemptResult, CompiledNotifier, DeliveryResult, NextAttempt, RequestError, build_request, decide_retry,
-    read_answer,
+    AttemptResult, CompiledNotifier, DeliveryAge, DeliveryResult, NextAttempt, RequestError, build_request,
+    decide_retry, read_answer,
 };
 use crate::source::OutboundClient;
 
@@ -65,24 +68,38 @@ impl LaneWork for Deliveries {
 /// Delivers one record, with retries.
 async fn deliver(context: &Arc<Context>, client: &OutboundClient, lane: &Lane, delivery: &Delivery) {
     let (begun, mut attempt) = (clock::now(), 1);
+    let center = &context.reporting.notifications;
     loop {
         context.cluster.terms().wait_until_leading().await;
-        let Some(notifier) = context.reporting.notifications.current(&delivery.notifier) else {
+        let Some(notifier) = center.current(&delivery.notifier) else {
             // Its records leave the status with it.
             return withdraw_offer(&delivery.recorder, &delivery.notifier, &delivery.record.id);
         };
         let (result, problem) = {
             let Some(_turn) = lane.turn().await else { return };
-            try_once(context, client, &notifier, delivery).await
+            if let Some(left) = center.limits.left(&notifier) {
+                return offer_after_limit(context, &notifier, left, delivery);
+            }
+            let (result, problem) = try_once(context, client, &notifier, delivery).await;
+            // The next turn has to know it.
+            match result {
+                AttemptResult::Limited { pause } => (result, limited(center, &notifier, pause, problem)),
+                _ => (result, (problem, Trouble::Fails)),
+            }
         };
-        let next = decide_retry(result, attempt, clock::since(begun), crate::controller::chance());
+        let age = age_of(&delivery.record, clock::since(begun));
+        let next = decide_retry(result, attempt, age, crate::controller::chance());
+        if let NextAttempt::AfterLimit(pause) = next {
+            report_trouble(context, &notifier, Some(problem)).await;
+            return offer_after_limit(context, &notifier, pause, delivery);
+        }
         if next == NextAttempt::Done {
             report_trouble(context, &notifier, None).await;
         } else if attempt >= REPORTED_AFTER || next == NextAttempt::GiveUp {
             report_trouble(context, &notifier, Some(problem)).await;
         }
         match next {
-            NextAttempt::After(pause) => tokio::time::sleep(pause).await,
+            NextAttempt::After(pause) | NextAttempt::AfterLimit(pause) => tokio::time::sleep(pause).await,
             NextAttempt::Done | NextAttempt::GiveUp => {
                 let is_sent = next == NextAttempt::Done;
                 context.reporting.metrics.notifications(if is_sent { "sent" } else { "given_up" }, 1);
@@ -92,6 +109,38 @@ async fn deliver(context: &Arc<Context>, client: &OutboundClient, lane: &Lane, d
         }
         attempt += 1;
     }
+}
+
+/// Notes a limit, and returns the problem with its end.
+fn limited(
+    center: &NotificationCenter,
+    notifier: &CompiledNotifier,
+    pause: Duration,
+    problem: String,
+) -> (String, Trouble) {
+    let until = center.limits.note(notifier, pause);
+    let problem = format!("{problem}, because the limit of requests is used up until {until}");
+    (problem, Trouble::Limited(until))
+}
+
+/// Returns the age of a delivery; a clock that was set back makes it a new one.
+fn age_of(record: &NotificationRecord, since_first: Duration) -> DeliveryAge {
+    let begun = u64::try_from(record.time.0.as_second()).unwrap_or_default();
+    let since_transition = clock::wall().saturating_sub(Duration::from_secs(begun));
+    DeliveryAge { since_first, since_transition }
+}
+
+/// Offers a record again at the end of a limit, or once the Notifier is another one.
+fn offer_after_limit(
+    context: &Context,
+    notifier: &Arc<CompiledNotifier>,
+    left: Duration,
+    delivery: &Delivery,
+) {
+    let (notifier, known) = (notifier.clone(), context.reporting.notifications.known.subscribe());
+    let chance = crate::controller::chance();
+    let wait = async move { limit_ends(known, &notifier, left, chance).await };
+    withdraw_offer_until(&delivery.recorder, &delivery.notifier, &delivery.record.id, wait);
 }
 
 /// Sends the request of a record once; returns the result, and the problem for people.
@@ -136,8 +185,9 @@ async fn try_once(
 }
 
 /// Reports a problem of the service in the status of the Notifier, or its end; each once.
-async fn report_trouble(context: &Context, notifier: &CompiledNotifier, problem: Option<String>) {
-    if !context.reporting.notifications.note_trouble(&notifier.key(), problem.is_some()) {
+async fn report_trouble(context: &Context, notifier: &CompiledNotifier, problem: Option<(String, Trouble)>) {
+    let (problem, trouble) = problem.unzip();
+    if !context.reporting.notifications.note_trouble(&notifier.key(), trouble) {
         return;
     }
     let state = match problem {

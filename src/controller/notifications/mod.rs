@@ -7,12 +7,13 @@
 //! record that finds no room stays in the status, and is offered again.
 
 mod delivery;
+mod host_limits;
 mod notifier_status;
 mod notifier_watch;
 pub(crate) mod pull_requests;
 mod service_secret;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{mpsc, watch};
@@ -22,6 +23,7 @@ use super::status::StatusRecorder;
 use crate::api::NotificationRecord;
 use crate::notifications::{CompiledNotifier, Subject};
 use delivery::run_deliveries;
+use host_limits::HostLimits;
 use notifier_watch::keep_notifiers;
 use pull_requests::{PullRequestCenter, keep_pull_requests};
 
@@ -38,8 +40,19 @@ pub(crate) struct NotificationCenter {
     pub(crate) pull_requests: PullRequestCenter,
     known: watch::Sender<KnownNotifiers>,
     offered: Mutex<Option<mpsc::Sender<Delivery>>>,
-    /// Notifiers whose status reports a problem of the service.
-    troubled: Mutex<BTreeSet<Box<str>>>,
+    /// Limits of requests that hosts have named.
+    limits: HostLimits,
+    /// Notifiers whose status reports a problem of the service, with the end of a limit.
+    troubled: Mutex<BTreeMap<Box<str>, Trouble>>,
+}
+
+/// A problem of a service, as far as another one is reported again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Trouble {
+    /// Deliveries fail.
+    Fails,
+    /// Its limit of requests is used up until this time.
+    Limited(Box<str>),
 }
 
 /// State of the first list of Notifiers.
@@ -80,6 +93,7 @@ impl NotificationCenter {
             pull_requests: PullRequestCenter::default(),
             known: watch::Sender::new(KnownNotifiers::default()),
             offered: Mutex::default(),
+            limits: HostLimits::default(),
             troubled: Mutex::default(),
         }
     }
@@ -112,13 +126,19 @@ impl NotificationCenter {
         self.lock().as_ref().is_some_and(|offered| offered.try_send(delivery).is_ok())
     }
 
-    /// Notes that the status of a Notifier reports a problem, or none; true if that is new.
-    fn note_trouble(&self, key: &str, is_troubled: bool) -> bool {
+    /// Notes the problem that the status of a Notifier reports, or none; true if that is new.
+    fn note_trouble(&self, key: &str, trouble: Option<Trouble>) -> bool {
         let mut troubled = self.troubled.lock().unwrap_or_else(PoisonError::into_inner);
-        match is_troubled {
-            true => troubled.insert(key.into()),
-            false => troubled.remove(key),
+        match trouble {
+            Some(trouble) => troubled.insert(key.into(), trouble.clone()) != Some(trouble),
+            None => troubled.remove(key).is_some(),
         }
+    }
+
+    /// Notes that the status of a Notifier reports a problem, of this daemon or of an earlier one.
+    fn note_earlier_trouble(&self, key: &str) {
+        let mut troubled = self.troubled.lock().unwrap_or_else(PoisonError::into_inner);
+        troubled.entry(key.into()).or_insert(Trouble::Fails);
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<mpsc::Sender<Delivery>>> {

@@ -102,11 +102,11 @@ async fn take_up(context: &Arc<Context>, key: &str, object: Map<String, Value>) 
             if is_observed(&notifier) {
                 // An earlier daemon may have reported it.
                 if reports_trouble(&notifier) {
-                    context.reporting.notifications.note_trouble(key, true);
+                    context.reporting.notifications.note_earlier_trouble(key);
                 }
                 return;
             }
-            context.reporting.notifications.note_trouble(key, false);
+            context.reporting.notifications.note_trouble(key, None);
             report_state(
                 context,
                 &notifier_id(&notifier),

@@ -249,8 +249,11 @@ impl SyncWorker {
         }
     }
 
-    /// Notes the Sync for plans of pull requests.
+    /// Notes the Sync for plans of pull requests, and for viewers of its plan.
     fn note_plan_target(&self, request: &ReconcileRequest) {
+        if self.context.reporting.board.is_read() {
+            self.context.held_back.note(&self.name, request);
+        }
         let Some(sync) = self.snapshots.borrow().as_ref().map(|seen| seen.sync.clone()) else { return };
         let (center, settings) = (&self.context.reporting.notifications, self.context.settings());
         let place = (&*center.cluster_name, settings.console.get("url"));
@@ -261,8 +264,9 @@ impl SyncWorker {
         }
     }
 
-    /// Ends plans of pull requests with a login and an identity that the Sync may not use any more.
+    /// Ends plans with a login and an identity that the Sync may not use any more.
     fn forget_plan_target(&self) {
+        self.context.held_back.forget(&self.name);
         self.context.reporting.notifications.pull_requests.forget(&self.name);
     }
 

@@ -35,6 +35,11 @@ impl Board {
         self.change(|board| board.set_role(stance));
     }
 
+    /// Records that a term of this daemon begins. Another daemon may have led before it.
+    pub fn begin_term(&self) {
+        self.change(|board| board.term_began = jiff::Timestamp::now().as_millisecond());
+    }
+
     /// True if there is a page that reads it.
     pub(crate) fn is_read(&self) -> bool {
         self.is_read

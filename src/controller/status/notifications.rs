@@ -186,9 +186,19 @@ pub(crate) fn record_delivery(recorder: &StatusRecorder, told: DeliveryResult) {
 
 /// Records that a record found no room: it is offered again after a pause.
 pub(crate) fn withdraw_offer(recorder: &StatusRecorder, notifier: &str, id: &str) {
+    withdraw_offer_until(recorder, notifier, id, tokio::time::sleep(OFFERED_AGAIN));
+}
+
+/// Records that a record was not sent: it is offered again at the end of a wait.
+pub(crate) fn withdraw_offer_until(
+    recorder: &StatusRecorder,
+    notifier: &str,
+    id: &str,
+    wait: impl Future<Output = ()> + Send + 'static,
+) {
     let (recorder, offered) = (recorder.clone(), (notifier.into(), id.into()));
     tokio::spawn(async move {
-        tokio::time::sleep(OFFERED_AGAIN).await;
+        wait.await;
         recorder.lock().notifications.offered.remove(&offered);
         recorder.0.changed.notify_one();
     });

@@ -50,6 +50,8 @@ pub struct StatusBoard {
     pub clusters: BTreeMap<Box<str>, ClusterFacts>,
     /// The person whom a page is for; `None` without a sign-in.
     pub viewer: Option<Arc<BoardViewer>>,
+    /// Time at which this daemon began to lead, in milliseconds since 1970.
+    pub term_began: i64,
 }
 
 /// Role of a daemon in the election.

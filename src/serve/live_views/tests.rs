@@ -9,10 +9,12 @@ use super::*;
 use crate::api::SyncStatus;
 use crate::object::GroupKind;
 use crate::object::ObjectId;
+use crate::plan::RevisionChanges;
 use crate::report::board::SourceSummary;
 use crate::report::board::StatusBoard;
 use crate::report::live_tree::EventList;
 use crate::report::live_tree::{EventSelection, RootObject, build_tree, read_listed};
+use crate::report::next_plan::NextPlan;
 use crate::serve::login::SessionEnd;
 use crate::serve::viewer::AccessReviews;
 use crate::serve::viewer::{AccessRequest, Person, Viewer};
@@ -69,6 +71,17 @@ fn events(tree: &LiveTree) -> EventList {
     EventList::new(vec![row], Vec::new(), Timestamp::UNIX_EPOCH)
 }
 
+fn next_plan() -> NextPlan {
+    let lines = vec!["create ConfigMap shop/<b>".to_owned()];
+    NextPlan {
+        revision: "main@2".to_owned(),
+        changes: RevisionChanges { created: 1, changed: 2, pruned: 3, lines },
+        held: [("OwnedBy", 4)].into(),
+        unobserved: ["Boat".to_owned()].into(),
+        made_at: Timestamp::UNIX_EPOCH,
+    }
+}
+
 fn fakes() -> Fakes {
     let (requests, mut wanted) = mpsc::channel(4);
     let (log, logs) = mpsc::channel(64);
@@ -77,6 +90,7 @@ fn fakes() -> Fakes {
             match request {
                 LiveRequest::Tree { answer, .. } => drop(answer.send(Ok(Arc::new(tree())))),
                 LiveRequest::Events { answer, .. } => drop(answer.send(Ok(Arc::new(events(&tree()))))),
+                LiveRequest::NextPlan { answer, .. } => drop(answer.send(Ok(Arc::new(next_plan())))),
                 LiveRequest::Log(request) => {
                     let (writer, reader) = mpsc::channel(4);
                     log.send((request.options, writer)).await.unwrap();
@@ -291,4 +305,30 @@ async fn a_log_is_bounded_and_followed_as_long_as_it_may_be_read() {
     assert_eq!(fakes.get(&ada, &follow).await.status(), 503);
     drop(open);
     assert_eq!(fakes.get(&ada, &follow).await.status(), 200);
+}
+
+#[tokio::test]
+async fn a_plan_of_the_next_commit_is_for_who_may_get_the_sync() {
+    let fakes = fakes();
+    for viewer in [person(), Viewer::Loopback] {
+        let (status, page) = fakes.read(&viewer, "/syncs/ops/shop/plan/next").await;
+        assert_eq!(status, 200);
+        for part in [
+            "1 to create, 2 to change, 3 to prune",
+            "<li>create ConfigMap shop/&lt;b&gt;</li>",
+            "hold 4 objects: OwnedBy",
+            "cannot be listed: Boat.",
+        ] {
+            assert!(page.contains(part), "{part}: {page}");
+        }
+        let (status, text) = fakes.read(&viewer, "/api/v1/syncs/ops/shop/plan/next").await;
+        let found: Value = serde_json::from_str(&text).unwrap();
+        let expect = json!({
+            "revision": "main@2", "created": 1, "changed": 2, "pruned": 3, "plan": ["create ConfigMap shop/<b>"],
+            "held": {"OwnedBy": 4}, "unobserved": ["Boat"], "readAt": "1970-01-01T00:00:00Z",
+        });
+        assert_eq!((status, found), (200, expect));
+    }
+    fakes.refused.lock().unwrap().insert("get syncs".to_owned());
+    assert_eq!(fakes.read(&person(), "/syncs/ops/shop/plan/next").await.0, 404);
 }

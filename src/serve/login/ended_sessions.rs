@@ -1,8 +1,8 @@
 //! Sessions that people have ended before their time, and the end of a session as an event.
 //!
 //! In: the ids of sessions at a sign-out. Out: a session counts no more, and its open streams end
-//! at once. The list is of this process: after a restart, a copy of a cookie counts again until the
-//! end that is sealed into it.
+//! at once. The list is of this process, and so no process counts a session that began before it
+//! led: another one may have ended it.
 
 use std::sync::Arc;
 

@@ -23,6 +23,7 @@ mod used_ids;
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use axum::body::Body;
@@ -72,6 +73,9 @@ struct SignInInner {
     tls: Option<Arc<PageTls>>,
     /// Sessions that were ended before their time.
     ended: Arc<EndedSessions>,
+    /// Sessions of an earlier time do not count, in milliseconds since 1970: another process may
+    /// have ended them.
+    count_from: AtomicI64,
 }
 
 impl std::fmt::Debug for SignInInner {
@@ -108,6 +112,11 @@ impl SignIn {
     /// Returns TLS of the page.
     pub(super) fn tls(&self) -> Option<Arc<PageTls>> {
         self.0.tls.clone()
+    }
+
+    /// Lets sessions count that begin at this time or later, in milliseconds since 1970.
+    pub(super) fn count_sessions_from(&self, time: i64) {
+        self.0.count_from.fetch_max(time, Ordering::Relaxed);
     }
 
     /// Decides about a request.
@@ -198,7 +207,8 @@ impl SignIn {
         let value = self.0.keys.open(CookieKind::Session, &self.cookie(headers, CookieKind::Session)?)?;
         let (id, ends) = (value["id"].as_str()?, value["ends"].as_i64()?);
         let left = u64::try_from(ends - seconds()).ok().filter(|left| *left > 0)?;
-        if self.0.ended.has(id) {
+        let is_of_earlier = value["begun"].as_i64()? < self.0.count_from.load(Ordering::Relaxed);
+        if is_of_earlier || self.0.ended.has(id) {
             return None;
         }
         let groups = value["groups"].as_array()?.iter().map(|group| group.as_str().map(str::to_owned));
@@ -286,4 +296,9 @@ fn has_token(query: &str) -> bool {
 /// Seconds since 1970.
 fn seconds() -> i64 {
     jiff::Timestamp::now().as_second()
+}
+
+/// Milliseconds since 1970.
+fn milliseconds() -> i64 {
+    jiff::Timestamp::now().as_millisecond()
 }

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::oidc_sign_in::{Callback, OidcSignIn, SignInError};
 use super::sealed_cookie::{CookieKind, random_text};
-use super::{SESSION_SECONDS, SIGN_IN_SECONDS, SignIn, is_same_origin, seconds};
+use super::{SESSION_SECONDS, SIGN_IN_SECONDS, SignIn, is_same_origin, milliseconds, seconds};
 use crate::sanitize::sanitize;
 use crate::serve::page::{SignInAction, form_value, sign_in_page};
 use crate::serve::status_page::{HTML, NO_STORE, plain, reply};
@@ -98,8 +98,10 @@ async fn end(sign_in: &SignIn, oidc: &OidcSignIn, headers: &HeaderMap, query: &s
 
 /// Seals a new session; `None` if it does not fit into a cookie.
 fn seal(sign_in: &SignIn, person: &Person) -> Option<String> {
-    let ends = seconds() + SESSION_SECONDS;
-    let value = json!({"id": random_text()?, "user": person.user, "groups": person.groups, "ends": ends});
+    let (begun, ends) = (milliseconds(), seconds() + SESSION_SECONDS);
+    let value = json!({
+        "id": random_text()?, "user": person.user, "groups": person.groups, "begun": begun, "ends": ends,
+    });
     sign_in.0.keys.seal(CookieKind::Session, &value)
 }
 

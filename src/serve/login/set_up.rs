@@ -18,7 +18,7 @@ use super::origin::ConsoleAddress;
 use super::proxy_headers::ProxyHeaders;
 use super::sealed_cookie::{CookieKeys, random_text};
 use super::tls::{PageTls, TlsError};
-use super::{SignIn, SignInInner};
+use super::{SignIn, SignInInner, milliseconds};
 use crate::settings::ConsoleSettings;
 use crate::source::Repositories;
 
@@ -83,6 +83,7 @@ impl SignIn {
             proxy: proxy(settings)?,
             tls: tls.map(Arc::new),
             ended: Arc::default(),
+            count_from: milliseconds().into(),
         }))))
     }
 }

@@ -1,6 +1,7 @@
 //! Attacks on sign-ins, each a row: a fake provider on loopback, and the router of the page.
 
 mod requests;
+mod sessions;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -134,7 +135,7 @@ struct Console {
     reviews: mpsc::Receiver<TokenReviewRequest>,
     _folder: tempfile::TempDir,
     _end: watch::Sender<bool>,
-    _board: watch::Sender<Arc<StatusBoard>>,
+    board: watch::Sender<Arc<StatusBoard>>,
 }
 
 impl Console {
@@ -166,7 +167,7 @@ impl Console {
         let (end, ending) = watch::channel(false);
         let page = StatusPage::new(newest, mpsc::channel(1).0, ending, true).with_console(granting());
         let page = page.with_sign_in(Some(sign_in.clone()));
-        Self { router: page.router(), sign_in, reviews, _folder: folder, _end: end, _board: board }
+        Self { router: page.router(), sign_in, reviews, _folder: folder, _end: end, board }
     }
 
     async fn send(&self, method: Method, path: &str, lines: &[(&str, &str)]) -> Response<Body> {

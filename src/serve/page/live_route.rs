@@ -1,4 +1,4 @@
-//! Paths of the views that read the cluster: tree, Events, Pods and logs.
+//! Paths of the views that are read while somebody looks: tree, Events, Pods, logs, and plans.
 //!
 //! In: the segments of a path below a Sync. Out: [`LiveView`], and links to it.
 
@@ -21,6 +21,8 @@ pub enum LiveView {
     Logs(PodName),
     /// The log of the first Pod that fails, to which it redirects.
     FailingLog,
+    /// The plan of the newest revision, while the Sync is suspended or held.
+    NextPlan,
 }
 
 impl LiveView {
@@ -35,6 +37,7 @@ impl LiveView {
             ["tree"] => Some(Self::Tree),
             ["events"] => Some(Self::Events),
             ["failing-log"] => Some(Self::FailingLog),
+            ["plan", "next"] => Some(Self::NextPlan),
             ["pods", namespace, name] => pod(namespace, name).map(Self::Pod),
             ["pods", namespace, name, "logs"] => pod(namespace, name).map(Self::Logs),
             _ => None,
@@ -47,6 +50,7 @@ impl LiveView {
             Self::Tree => vec!["tree"],
             Self::Events => vec!["events"],
             Self::FailingLog => vec!["failing-log"],
+            Self::NextPlan => vec!["plan", "next"],
             Self::Pod(pod) => vec!["pods", &*pod.namespace, &*pod.name],
             Self::Logs(pod) => vec!["pods", &*pod.namespace, &*pod.name, "logs"],
         };

@@ -1,12 +1,14 @@
 //! The next commit of a Sync: the plan that the daemon has of it, or why it has none.
 //!
-//! In: a card. Out: [`NextCommit`], from the status alone: nothing is rendered for a viewer.
-//! A Sync that is not held has no next commit: each is applied as soon as it is seen.
+//! In: a card. Out: [`NextCommit`], from the status alone. A Sync that is not held has no next
+//! commit: each is applied as soon as it is seen. The plan of a suspended or held one is made on a
+//! page of its own, when a viewer asks for it.
 
 use crate::api::{ApprovalSubject, PendingApproval};
 use crate::report::board::{SyncCard, SyncState};
 
 use super::html::Html;
+use super::live_route::LiveView;
 use super::{commit, layout};
 
 /// The next commit of a Sync, as far as the daemon knows it.
@@ -18,6 +20,8 @@ pub(super) struct NextCommit<'a> {
     pub(super) plan: Option<&'a PendingApproval>,
     /// The reason why there is no plan, or what the plan waits for.
     pub(super) text: String,
+    /// The plan is made when a viewer asks for it.
+    pub(super) is_on_demand: bool,
 }
 
 /// Returns what is known about the next commit.
@@ -34,11 +38,13 @@ pub(super) fn next_commit(card: &SyncCard) -> NextCommit<'_> {
     let text = match card.state() {
         _ if plan.is_some() => "It waits for approval; its plan is below.".to_owned(),
         SyncState::Starting => "The repository was not read yet.".to_owned(),
-        SyncState::Suspended => none("The Sync is suspended: new commits are not read"),
+        SyncState::Suspended => "The Sync is suspended: new commits are not applied.".to_owned(),
         _ if chosen.is_some() && revision.is_none() => {
             "The Sync is held at the newest commit that was seen. A newer one is not applied until it is released.".to_owned()
         }
-        _ if chosen.is_some() => none("The Sync is held at a revision: newer commits are not rendered"),
+        _ if chosen.is_some() => {
+            "The Sync is held at a revision: newer commits are not applied until it is released.".to_owned()
+        }
         _ if asked.is_some() => none("An earlier revision waits for approval, and this one was not rendered yet"),
         _ if revision.is_some() && card.status.approval.is_some() => {
             "It is applied, except for the deletions below, which wait for approval.".to_owned()
@@ -53,7 +59,8 @@ pub(super) fn next_commit(card: &SyncCard) -> NextCommit<'_> {
             "There is none: every commit so far is applied, and the next one is applied once it is seen. The repository is polled every {interval}."
         ),
     };
-    NextCommit { revision, plan, text }
+    let is_on_demand = plan.is_none() && (card.state() == SyncState::Suspended || chosen.is_some());
+    NextCommit { revision, plan, text, is_on_demand }
 }
 
 /// The command that computes the plan of the newest commit.
@@ -80,6 +87,11 @@ pub(super) fn write_section(html: &mut Html, card: &SyncCard) {
         }
     }
     html.close();
+    if next.is_on_demand {
+        html.open("p", &[]);
+        html.link(&LiveView::NextPlan.link(&card.name), &[], "Show the plan of the newest commit");
+        html.close();
+    }
     html.close();
 }
 
@@ -169,6 +181,8 @@ mod tests {
             let next = next_commit(&card);
             assert_eq!((next.revision, next.plan.is_some()), (newest, has_plan), "{text}");
             assert!(next.text.contains(text), "{text}: {}", next.text);
+            let is_on_demand = ["suspended", "held at a revision", "held at the newest"].contains(&text);
+            assert_eq!(next.is_on_demand, is_on_demand, "{text}");
         }
     }
 }

@@ -44,7 +44,8 @@ pub fn visible_board(board: &Arc<StatusBoard>, readable: &ReadableNamespaces) ->
     let of_clusters = clusters.values().map(|facts| facts.version);
     let versions = cards.values().map(|card| card.version).chain(of_clusters);
     let version = versions.fold(cards.len() as u64, |all, one| all.wrapping_mul(FACTOR).wrapping_add(one));
-    Arc::new(StatusBoard { version, role: board.role.clone(), cards, clusters, viewer: None })
+    let (role, term_began) = (board.role.clone(), board.term_began);
+    Arc::new(StatusBoard { version, role, cards, clusters, viewer: None, term_began })
 }
 
 #[cfg(test)]

@@ -34,6 +34,8 @@ pub(super) struct HostState {
     pub(super) comments: Vec<Comment>,
     /// Statuses, as commit and body.
     pub(super) statuses: Vec<(String, Value)>,
+    /// The time in seconds since 1970 until which requests are refused.
+    pub(super) limited_until: u64,
     /// Method, path and answer of each request.
     pub(super) heard: Vec<(String, String, u16)>,
 }
@@ -44,6 +46,11 @@ pub(super) struct Host {
     /// Its name, which is the field of the Notifier and the path.
     pub(super) service: &'static str,
     pub(super) state: Arc<Mutex<HostState>>,
+}
+
+/// Returns the seconds since 1970.
+pub(super) fn seconds() -> u64 {
+    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs()
 }
 
 impl Host {
@@ -90,6 +97,11 @@ impl Host {
         let words: Vec<&str> = path.strip_prefix(base).unwrap_or(path).split('/').collect();
         let body: Value = serde_json::from_slice(&request.body).unwrap_or_default();
         let mut state = self.state.lock().unwrap();
+        if seconds() < state.limited_until {
+            state.heard.push((request.method.clone(), path.to_owned(), 429));
+            let headers = format!("RateLimit-Remaining: 0\r\nRateLimit-Reset: {}\r\n", state.limited_until);
+            return Some(Reply::Raw(429, headers.leak(), b"Retry later".to_vec()));
+        }
         let (status, etag, answer) = match (request.method.as_str(), words.as_slice()) {
             ("GET", ["user"]) => (200, None, json!({"login": BOT, "username": BOT})),
             ("GET", ["pulls" | "merge_requests"]) => self.list(&state, request),

@@ -80,7 +80,7 @@ pub(super) async fn answer(request: LiveRequest) {
             bytes.send(format!("{LOG}\n").into_bytes()).await.unwrap();
             drop(request.answer.send(Ok(log)));
         }
-        LiveRequest::Object(_) | LiveRequest::Events { .. } => {}
+        LiveRequest::Object(_) | LiveRequest::Events { .. } | LiveRequest::NextPlan { .. } => {}
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use moorline::report::board::{ClusterFacts, SourceSummary, StatusBoard, SyncCard};
+use moorline::report::board::{ClusterFacts, DaemonRole, SourceSummary, StatusBoard, SyncCard};
 use serde_json::json;
 
 use super::{data, page};
@@ -123,4 +123,28 @@ fn the_overview_finds_and_groups_syncs_by_cluster() {
     ] {
         assert!(html.contains(part), "{part}: {html}");
     }
+}
+
+#[test]
+fn the_page_has_five_hundred_clusters_and_the_filter_finds_the_others() {
+    let mut board = many_syncs(501);
+    let cards: Vec<SyncCard> = board.cards.values().map(|card| SyncCard::clone(card)).collect();
+    for (at, card) in cards.into_iter().enumerate() {
+        let cluster = Some(format!("ops/c{at:03}").into());
+        let source = Arc::new(SourceSummary { cluster, ..SourceSummary::clone(&card.source) });
+        board.update_card(SyncCard { source, ..card });
+    }
+    let html = page(&board, "/clusters");
+    assert!(html.contains("501 clusters; the first 500 are shown"), "{html}");
+    assert_eq!(html.matches("<th scope=\"row\">").count(), 500);
+    assert!(!html.contains(">ops/c500</a>") && page(&board, "/clusters?q=c500").contains(">ops/c500</a>"));
+    assert_eq!(data(&board, "/api/v1/clusters")["clusters"].as_array().map(Vec::len), Some(501));
+}
+
+#[test]
+fn a_daemon_on_standby_names_no_cluster() {
+    let mut board = board();
+    board.set_role(DaemonRole::Standby(None));
+    let html = page(&board, "/clusters");
+    assert!(html.contains("This daemon is on standby") && !html.contains("east-kubeconfig"), "{html}");
 }

@@ -50,7 +50,7 @@ pub use protected_kinds::protected_kinds_by_loss;
 pub use prune_guards::{deletes_others, guarded_kinds, needs_body_check};
 pub use repair_policy::{Contest, next_pause_end};
 pub use replacement::Replacement;
-pub use revision_request::{RenderedRevision, RevisionRequest, request_revision};
+pub use revision_request::{RenderedRevision, RevisionChanges, RevisionRequest, request_revision};
 pub use rollout::{Rollout, RolloutGate};
 pub use webhooks::{
     AdmissionRequest, BackendState, GuardingWebhook, UnservedWebhook, Webhooks, backend_state,

@@ -1,7 +1,8 @@
 //! The plan of a revision that a person has to approve.
 //!
 //! In: a plan, and the rendered objects by their digest.
-//! Out: [`RevisionRequest`]: the changes, and a hash that identifies them.
+//! Out: [`RevisionRequest`]: the changes, and a hash that identifies them. [`RevisionChanges`] are
+//! the changes alone.
 //!
 //! The hash covers its own kind, the Sync, the revision, every rendered object and every deletion.
 //! Drift that is repaired meanwhile does not change it.
@@ -50,35 +51,66 @@ pub struct RevisionRequest {
     pub lines: Vec<String>,
 }
 
+/// Changes that a revision makes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RevisionChanges {
+    /// The number of objects that are created.
+    pub created: usize,
+    /// The number of objects that are changed.
+    pub changed: usize,
+    /// The number of objects that are deleted, with those whose deletion needs an approval.
+    pub pruned: usize,
+    /// The first lines of the plan.
+    pub lines: Vec<String>,
+}
+
+impl RevisionChanges {
+    /// Returns the changes of a plan, with at most this number of lines.
+    pub fn of(plan: &Plan, max_lines: usize) -> Self {
+        let pruned = pruned(plan);
+        let steps = plan.steps().filter_map(|step| Some((&step.id, changing_verb(&step.action)?)));
+        let changes: Vec<(&ObjectId, &'static str)> =
+            steps.chain(pruned.iter().map(|id| (*id, "prune"))).collect();
+        let count = |fits: fn(&str) -> bool| changes.iter().filter(|(_, verb)| fits(verb)).count();
+        let mut lines: Vec<String> =
+            changes.iter().take(max_lines).map(|(id, verb)| format!("{verb} {id}")).collect();
+        if changes.len() > max_lines {
+            lines.push(format!("and {} more", changes.len() - max_lines));
+        }
+        Self {
+            created: count(|verb| verb == "create"),
+            changed: count(|verb| verb == "adopt" || verb == "update"),
+            pruned: pruned.len(),
+            lines,
+        }
+    }
+}
+
 /// Returns the question about a revision; none without a hash of its objects that can be recorded.
 pub fn request_revision(uid: &str, what: RenderedRevision<'_>, plan: &Plan) -> Option<RevisionRequest> {
     let digest = what.digest.recorded_hash()?;
-    let mut changes: Vec<(&ObjectId, &'static str)> =
-        plan.steps().filter_map(|step| Some((&step.id, changing_verb(&step.action)?))).collect();
-    let pruned = plan.steps().filter(|step| is_deletion(&step.action)).map(|step| &step.id);
-    let pruned: BTreeSet<&ObjectId> = pruned.chain(plan.pending_prunes()).collect();
-    changes.extend(pruned.iter().map(|id| (*id, "prune")));
-    let count = |fits: fn(&str) -> bool| changes.iter().filter(|(_, verb)| fits(verb)).count();
-    let mut lines: Vec<String> =
-        changes.iter().take(MAX_LINES).map(|(id, verb)| format!("{verb} {id}")).collect();
-    if changes.len() > MAX_LINES {
-        lines.push(format!("and {} more", changes.len() - MAX_LINES));
-    }
     let mut hash = Sha256::new();
     let parts = ["Revision", uid, what.revision, what.source, what.spec, &digest.to_string()];
-    for part in parts.into_iter().chain(pruned.iter().map(|id| id.as_str())) {
+    for part in parts.into_iter().chain(pruned(plan).iter().map(|id| id.as_str())) {
         // With its length in front, no part can be read as two.
         hash.update(format!("{}:{part}\n", part.len()));
     }
     let hash: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    let RevisionChanges { created, changed, pruned, lines } = RevisionChanges::of(plan, MAX_LINES);
     Some(RevisionRequest {
         revision: what.revision.to_owned(),
         hash: hash[..REQUEST_DIGITS].to_owned(),
-        created: count(|verb| verb == "create"),
-        changed: count(|verb| verb == "adopt" || verb == "update"),
-        pruned: pruned.len(),
+        created,
+        changed,
+        pruned,
         lines,
     })
+}
+
+/// Returns the objects that are deleted, with those whose deletion needs an approval.
+fn pruned(plan: &Plan) -> BTreeSet<&ObjectId> {
+    let steps = plan.steps().filter(|step| is_deletion(&step.action)).map(|step| &step.id);
+    steps.chain(plan.pending_prunes()).collect()
 }
 
 /// Returns the verb of a step that the revision causes; none for repairs and deletions.
@@ -143,6 +175,9 @@ mod tests {
                 "prune PersistentVolumeClaim shop/data"
             ]
         );
+        let changes = RevisionChanges::of(&plan(&desired, &observed, &Policy::default()), 1);
+        assert_eq!((changes.created, changes.changed, changes.pruned), (1, 1, 2));
+        assert_eq!(changes.lines, ["update ConfigMap shop/b", "and 3 more"]);
         // The budget of prunes decides nothing here: a prune over budget asks for itself later.
         let strict = PruneBudget { count: Some(0), percent: None };
         assert_eq!(ask(&Policy { budget: strict, ..Policy::default() }).hash, asked.hash);

@@ -196,3 +196,76 @@ fn what_nobody_received_is_not_contradicted() {
         check_with(name, &all, given_up, moments);
     }
 }
+
+#[test]
+fn a_clock_that_is_set_back_holds_nothing_back() {
+    let own = [notifier("a", &json!({"throttle": format!("{THROTTLE}s")}))];
+    let mut prev = SyncStatus::default();
+    for (second, ready) in [(10_000, READY), (10_010, FAILS), (10_020, READY), (10_030, FAILS)] {
+        let mut next = status(state(1, "v1:a", ready, WELL));
+        advance(&subject(), &own, &prev, &mut next, &[], &at(second));
+        prev = next;
+    }
+    let owed = |now: i64| owed_in(&subject(), &own, &prev, &at(now));
+    assert_eq!(owed(10_030), Some(Duration::from_secs(580)));
+    // It does not hear of this Sync any more.
+    let other = [notifier("a", &json!({"throttle": format!("{THROTTLE}s"), "syncs": {"names": ["other"]}}))];
+    assert_eq!(owed_in(&subject(), &other, &prev, &at(10_030)), None);
+    // The last failure is in the future now: it is sent at once, as at the end of the throttle.
+    assert_eq!(owed(9_000), Some(Duration::ZERO));
+    let mut next = status(state(1, "v1:a", FAILS, WELL));
+    advance(&subject(), &own, &prev, &mut next, &[], &at(9_000));
+    let failed = |status: &SyncStatus| {
+        waiting(status).filter(|record| record.transition.to_string() == "Failed").count()
+    };
+    assert_eq!((failed(&prev), failed(&next)), (1, 2));
+    assert_eq!(owed_in(&subject(), &own, &next, &at(9_000)), None);
+}
+
+#[test]
+fn a_throttle_counts_the_records_of_its_own_notifier() {
+    let spec = json!({"throttle": format!("{THROTTLE}s")});
+    let own = [notifier("a", &spec), notifier("b", &spec)];
+    let mut prev = SyncStatus::default();
+    for (second, ready) in [(0, READY), (10, FAILS)] {
+        let mut next = status(state(1, "v1:a", ready, WELL));
+        advance(&subject(), &own, &prev, &mut next, &[], &at(second));
+        prev = next;
+    }
+    let failed = waiting(&prev).filter(|record| record.transition.to_string() == "Failed");
+    let failed: Vec<&str> = failed.map(|record| record.notifier.as_str()).collect();
+    assert_eq!(failed, ["apps/a", "apps/b"]);
+}
+
+#[test]
+fn what_one_notifier_has_sent_is_no_debt_of_another() {
+    let throttle = format!("{THROTTLE}s");
+    let quiet = json!({"throttle": throttle, "filter": "transition != 'Recovered'"});
+    let own = [notifier("a", &quiet), notifier("b", &json!({"throttle": throttle}))];
+    let mut prev = SyncStatus::default();
+    for (second, ready) in [(0, READY), (10, FAILS), (20, READY), (30, FAILS), (611, FAILS)] {
+        let mut next = status(state(1, "v1:a", ready, WELL));
+        advance(&subject(), &own, &prev, &mut next, &[], &at(second));
+        prev = next;
+    }
+    let failed = waiting(&prev).filter(|record| record.transition.to_string() == "Failed");
+    let failed: Vec<&str> = failed.map(|record| record.notifier.as_str()).collect();
+    // The last one of `a` is true already.
+    assert_eq!(failed, ["apps/a", "apps/b", "apps/b"]);
+}
+
+#[test]
+fn nothing_is_owed_without_a_throttle() {
+    let narrow = [notifier("a", &json!({"filter": "transition != 'Recovered'"}))];
+    let wide = [notifier("a", &json!({}))];
+    let mut prev = SyncStatus::default();
+    for (second, ready, own) in
+        [(0, READY, &narrow), (10, FAILS, &narrow), (20, READY, &narrow), (30, READY, &wide)]
+    {
+        let mut next = status(state(1, "v1:a", ready, WELL));
+        advance(&subject(), own, &prev, &mut next, &[], &at(second));
+        prev = next;
+    }
+    assert_eq!(waiting(&prev).filter(|it| it.transition.to_string() == "Recovered").count(), 0);
+    assert_eq!(owed_in(&subject(), &wide, &prev, &at(30)), None);
+}

@@ -32,6 +32,8 @@ pub(in crate::controller) struct VisitError {
     problem: String,
     /// The pause that the host asks for.
     pub(super) retry_after: Option<Duration>,
+    /// The time until the end of a limit of requests, if that is the reason.
+    pub(super) limit: Option<Duration>,
     /// A person has to change the Secret or the URL.
     pub(in crate::controller) needs_a_person: bool,
     /// The part of the visit that it ends.
@@ -57,16 +59,28 @@ impl VisitError {
 
     /// Returns the error that an HTTP status means for the request of `what`.
     pub(super) fn of_status(what: &str, status: u16, retry_after: Option<Duration>) -> Self {
-        let needs_a_person = AttemptResult::of_status(status, retry_after) == AttemptResult::Denied;
+        let result = AttemptResult::of_status(status, retry_after);
+        let needs_a_person = result == AttemptResult::Denied;
+        let limit = match result {
+            AttemptResult::Limited { pause } => Some(pause),
+            _ => None,
+        };
         let problem = format!("the host answers with status {status} to the request of {what}");
         let is_of_host = matches!(status, 401 | 408 | 425 | 429 | 500..) || retry_after.is_some();
         let reach = if is_of_host { ErrorReach::Visit } else { ErrorReach::Request };
-        Self { problem, retry_after, needs_a_person, reach }
+        Self { problem, retry_after, limit, needs_a_person, reach }
     }
 
     /// Returns an error without a status, which ends the visit.
     pub(super) fn new(problem: impl Into<String>, needs_a_person: bool) -> Self {
-        Self { problem: problem.into(), retry_after: None, needs_a_person, reach: ErrorReach::Visit }
+        let reach = ErrorReach::Visit;
+        Self { problem: problem.into(), retry_after: None, limit: None, needs_a_person, reach }
+    }
+
+    /// Returns the same error with the time until which the host is not asked.
+    pub(super) fn limited_until(&self, until: &str) -> Self {
+        let problem = format!("{}, because the limit of requests is used up until {until}", self.problem);
+        Self { problem, ..self.clone() }
     }
 
     /// Returns the same error as one that ends the visit.

@@ -72,14 +72,19 @@ impl Drop for RunningTask {
 }
 
 impl PullRequestCenter {
-    /// Adds a Sync that is served.
+    /// Adds a Sync that is served. A webhook that another daemon has passed on is heeded here.
     pub(crate) fn note(&self, name: &SyncName, target: PlanTarget) {
-        let mut targets = lock(&self.targets);
-        let last = targets.insert(name.clone(), Arc::new(target));
-        let is_same = last.zip(targets.get(name)).is_some_and(|(last, next)| last.is_selected_as(next));
-        drop(targets);
+        let (called, target) = (target.webhook_request().map(Box::<str>::from), Arc::new(target));
+        let last = lock(&self.targets).insert(name.clone(), target.clone());
+        let is_same = last.as_ref().is_some_and(|last| last.is_selected_as(&target));
         if !is_same {
             self.changed.notify_one();
+        }
+        // The repository of a Sync that is new here is asked anyway.
+        let is_called = last.is_some_and(|last| called.as_deref() != last.webhook_request());
+        let repository = target.subject.repository.as_ref().filter(|_| called.is_some() && is_called);
+        if let Some(HostedRepository { host, path }) = repository {
+            self.call(&RepositoryNames::from([webhook_name(host, path).into()]));
         }
     }
 
@@ -140,9 +145,13 @@ impl RepositoryKey {
 
     /// Returns the name that calls of webhooks have for it.
     fn webhook_name(&self) -> String {
-        let host = self.host.strip_prefix("ssh.").unwrap_or(&self.host);
-        format!("{host}/{}", self.path).to_lowercase()
+        webhook_name(&self.host, &self.path)
     }
+}
+
+/// Returns the name that calls of webhooks have for a repository.
+fn webhook_name(host: &str, path: &str) -> String {
+    format!("{}/{path}", host.strip_prefix("ssh.").unwrap_or(host)).to_lowercase()
 }
 
 /// Keeps a task for each repository, without end.
@@ -180,8 +189,52 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::api::REQUEST_ANNOTATION;
     use crate::controller::targets::tests::{Hub, SYNCS};
     use crate::source::{Address, Credentials};
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_webhook_that_another_daemon_has_passed_on_calls_the_repository_once() {
+        let hub = Hub::new();
+        let (name, center) = (SyncName::new("moorline", "shop"), PullRequestCenter::default());
+        let url = "https://git.example.com/Team/shop.git";
+        let address = Address::remote(url).unwrap();
+        let repositories = &hub.context.sources.repositories;
+        let repository = repositories.repository(&address, "", &Credentials::default()).unwrap();
+        let spec = json!({"gitlab": {"url": "https://git.example.com"}, "transitions": ["Failed"], "pullRequests": {}});
+        let notifier = json!({
+            "apiVersion": "moorline.dev/v1alpha1", "kind": "Notifier",
+            "metadata": {"namespace": "moorline", "name": "a"}, "spec": spec,
+        });
+        let notifier =
+            CompiledNotifier::compile(&serde_json::from_value(notifier).unwrap(), "moorline").unwrap();
+        let note = |request: Option<&str>| {
+            let annotations = request.map(|it| json!({REQUEST_ANNOTATION: it}));
+            let sync =
+                json!({"metadata": {"annotations": annotations}, "spec": {"source": {"git": {"url": url}}}});
+            let of = (&repository, &hub.context.cluster);
+            center.note(&name, PlanTarget::new(("prod", None), &name, Arc::new(sync), of).unwrap());
+        };
+        note(Some("webhook 0"));
+        let wanted = center.assigned(&[Arc::new(notifier)]).into_keys().map(Arc::new).collect();
+        let (_, call) = center.calls_of(wanted).pop().expect("a repository");
+        let is_called = async || {
+            let waited = tokio::time::timeout(std::time::Duration::from_millis(50), call.notified());
+            waited.await.is_ok()
+        };
+        for (request, expect) in [
+            (Some("webhook 0"), false),
+            (Some("webhook 1"), true),
+            // The status of the Sync was written.
+            (Some("webhook 1"), false),
+            (Some("2026-11-28T00:00:00Z"), false),
+            (Some("webhook 2"), true),
+            (None, false),
+        ] {
+            note(request);
+            assert_eq!(is_called().await, expect, "{request:?}");
+        }
+    }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn a_sync_that_is_refused_or_served_elsewhere_has_no_plans() {

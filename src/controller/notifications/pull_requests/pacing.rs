@@ -1,7 +1,8 @@
 //! Decides when a repository is asked again.
 //!
 //! In: the result of a visit, and chance. Out: the pause, and the permission to shorten it by a
-//! webhook. Errors double the pause, and a pause that the host asks for is kept.
+//! webhook. Errors double the pause, and a pause that the host asks for is kept. The end of a limit
+//! of requests is waited for elsewhere (`host_limits.rs`).
 
 use std::time::Duration;
 
@@ -70,8 +71,8 @@ mod tests {
         let mut pacing = Pacing::default();
         let (busy, denied) = (VisitError::of_status("it", 503, None), VisitError::of_status("it", 401, None));
         let (one, odd) = (VisitError::of_status("it", 403, None), VisitError::of_status("it", 422, None));
-        let asked = VisitError::of_status("it", 429, Some(Duration::from_secs(700)));
-        let forever = VisitError::of_status("it", 429, Some(Duration::MAX));
+        let asked = VisitError::of_status("it", 503, Some(Duration::from_secs(700)));
+        let forever = VisitError::of_status("it", 503, Some(Duration::MAX));
         for (result, seconds, may_be_called, is_reported) in [
             (Ok(()), 60, true, false),
             // One pull request alone.

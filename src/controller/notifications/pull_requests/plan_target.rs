@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::api::SyncName;
+use crate::api::{REQUEST_ANNOTATION, SyncName, WEBHOOK_REQUEST};
 use crate::cluster::Cluster;
 use crate::notifications::{HostedRepository, Subject};
 use crate::source::Repository;
@@ -54,6 +54,12 @@ impl PlanTarget {
     /// True if the same Notifiers select it.
     pub(super) fn is_selected_as(&self, other: &Self) -> bool {
         (&self.subject, self.is_suspended) == (&other.subject, other.is_suspended)
+    }
+
+    /// Returns the last webhook that a daemon without the Lease has passed on; each is another one.
+    pub(super) fn webhook_request(&self) -> Option<&str> {
+        let annotations = self.sync.pointer("/metadata/annotations")?;
+        annotations.get(REQUEST_ANNOTATION)?.as_str().filter(|request| request.starts_with(WEBHOOK_REQUEST))
     }
 
     /// Returns a text of the resource.

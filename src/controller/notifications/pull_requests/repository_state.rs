@@ -219,6 +219,10 @@ impl Retry {
 
     /// Records a failure; another try follows after a pause.
     pub(super) fn has_failed(&mut self, problem: Option<VisitError>) {
+        // The next attempt is after its end, and this one is not to blame.
+        if problem.as_ref().is_some_and(|problem| problem.limit.is_some()) {
+            return;
+        }
         self.problem = problem;
         let pause = RETRY.0.saturating_mul(1 << self.failures.min(8)).min(RETRY.1);
         (self.failures, self.not_before) = (self.failures.saturating_add(1), Some(clock::now() + pause));

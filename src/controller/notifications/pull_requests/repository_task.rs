@@ -1,7 +1,7 @@
 //! Visits one repository again and again.
 //!
 //! In: webhooks, and the time. Out: visits, and the problem of the host in the status of the
-//! Notifier.
+//! Notifier. Until the end of a limit that the host has named, nothing is asked of it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,10 @@ use std::time::Duration;
 use tokio::sync::Notify;
 
 use super::super::super::Context;
+use super::super::Trouble;
+use super::super::host_limits::limit_ends;
 use super::super::notifier_status::{NotifierState, report_state};
+use super::host_client::VisitError;
 use super::pacing::Pacing;
 use super::repository_state::RepositoryState;
 use super::visit::{VisitEnd, visit};
@@ -30,10 +33,14 @@ pub(super) async fn keep_repository(
     let center = &context.reporting.notifications;
     let mut has_succeeded = false;
     // The status is that of a new spec.
-    center.note_trouble(&trouble_key(&key), false);
+    center.note_trouble(&trouble_key(&key), None);
     loop {
         context.cluster.terms().wait_until_leading().await;
         let Some(notifier) = center.current(&key.notifier) else { return };
+        if let Some(left) = center.limits.left(&notifier) {
+            limit_ends(center.known.subscribe(), &notifier, left, crate::controller::chance()).await;
+            continue;
+        }
         let result = {
             let Ok(_turn) = turns.visits.acquire().await else { return };
             visit(&context, &notifier, &key, (&mut state, &turns)).await
@@ -41,6 +48,14 @@ pub(super) async fn keep_repository(
         // Others have had their turn.
         if result == Ok(VisitEnd::Unfinished) {
             tokio::time::sleep(LEAST_PAUSE).await;
+            continue;
+        }
+        if let Err(error) = &result
+            && let Some(pause) = error.limit
+        {
+            let until = center.limits.note(&notifier, pause);
+            let problem = error.limited_until(&until);
+            report_problem(&context, &notifier, &key, (&problem, Trouble::Limited(until))).await;
             continue;
         }
         let next = pacing.next(result.as_ref().map(drop), crate::controller::chance());
@@ -52,15 +67,8 @@ pub(super) async fn keep_repository(
             }
             Err(error) => {
                 tracing::debug!(notifier = &*key.notifier, repository, %error, "a visit has failed");
-                if next.is_reported && center.note_trouble(&trouble_key(&key), true) {
-                    let problem = error.to_string();
-                    tracing::warn!(
-                        notifier = &*key.notifier,
-                        repository,
-                        problem,
-                        "no plans of pull requests"
-                    );
-                    report(&context, &notifier, NotifierState::DeliveryFailed(problem)).await;
+                if next.is_reported {
+                    report_problem(&context, &notifier, &key, (error, Trouble::Fails)).await;
                 }
             }
         }
@@ -73,11 +81,26 @@ pub(super) async fn keep_repository(
     }
 }
 
+/// Reports a problem, once.
+async fn report_problem(
+    context: &Context,
+    notifier: &CompiledNotifier,
+    key: &RepositoryKey,
+    (error, trouble): (&VisitError, Trouble),
+) {
+    if !context.reporting.notifications.note_trouble(&trouble_key(key), Some(trouble)) {
+        return;
+    }
+    let (repository, problem) = (&*key.path, error.to_string());
+    tracing::warn!(notifier = &*key.notifier, repository, problem, "no plans of pull requests");
+    report(context, notifier, NotifierState::DeliveryFailed(problem)).await;
+}
+
 /// Reports the end of a problem, of this daemon or of an earlier one.
 async fn report_end(context: &Context, notifier: &CompiledNotifier, key: &RepositoryKey, is_first: bool) {
     let center = &context.reporting.notifications;
-    let is_over = center.note_trouble(&trouble_key(key), false);
-    if is_over || is_first && center.note_trouble(&key.notifier, false) {
+    let is_over = center.note_trouble(&trouble_key(key), None);
+    if is_over || is_first && center.note_trouble(&key.notifier, None) {
         report(context, notifier, NotifierState::Ready).await;
     }
 }

@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 
 use super::{CONSOLE, Console, Provider, text};
 use crate::serve::login::sealed_cookie::CookieKind;
-use crate::serve::login::{SESSION_SECONDS, TokenReviewRequest, seconds};
+use crate::serve::login::{SESSION_SECONDS, TokenReviewRequest, milliseconds, seconds};
 use crate::serve::viewer::Person;
 
 #[tokio::test]
@@ -21,7 +21,7 @@ async fn nothing_is_served_without_a_person() {
     let session = console.signed_in(&provider).await;
     let keys = &console.sign_in.0.keys;
     let sealed = |kind, ends: i64| {
-        let value = json!({"id": "a", "user": "ada", "groups": [], "ends": ends, "state": "s"});
+        let value = json!({"id": "a", "user": "ada", "groups": [], "begun": milliseconds(), "ends": ends, "state": "s"});
         format!("__Host-moorline-session={}", keys.seal(kind, &value).unwrap())
     };
     let value = session.split_once('=').unwrap().1;
@@ -172,7 +172,8 @@ async fn a_token_is_reviewed_every_ten_seconds_and_told_nobody() {
     assert!(events.starts_with("event: version\n"), "{events}");
     assert_eq!(began.elapsed().as_secs(), 60);
     // Headers and a cookie that are accepted alone do not replace a token that is wrong.
-    let value = json!({"id": "a", "user": "ada", "groups": [], "ends": seconds() + 60});
+    let value =
+        json!({"id": "a", "user": "ada", "groups": [], "begun": milliseconds(), "ends": seconds() + 60});
     let cookie = console.sign_in.0.keys.seal(CookieKind::Session, &value).unwrap();
     let cookie = format!("__Host-moorline-session={cookie}");
     for mut lines in [vec![(COOKIE.as_str(), &*cookie)], vec![("x-user", "ada"), ("x-test-certificate", "")]]
