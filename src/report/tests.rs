@@ -436,7 +436,7 @@ fn a_suspended_sync_is_at_rest_and_applies_nothing() {
 }
 
 #[test]
-fn trouble_is_told_and_what_was_applied_before_stays() {
+fn an_error_is_reported_and_the_applied_revision_stays() {
     let passing = reconcile_error(false);
     let facts = StatusInputs { error: Some(&passing), ..facts(None) };
     let now = check(&facts, "Ready=False Reconciling=True: ManifestInvalid", "main@1");
@@ -485,7 +485,7 @@ fn a_sync_that_may_write_nothing_says_that_its_revision_is_not_kept() {
 }
 
 #[test]
-fn ten_problems_are_told_the_failures_first() {
+fn ten_problems_are_listed_failures_first() {
     let held = (0..12).map(|nth| (id(&format!("a{nth:02}")), missing()));
     let failures = (0..3).map(|nth| (id(&format!("z{nth}")), failed(nth > 0)));
     let all = held.chain(failures).collect();
