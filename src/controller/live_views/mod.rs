@@ -5,6 +5,7 @@
 //! bounds, when somebody opens a page. Nothing is watched.
 
 mod event_reader;
+mod live_objects;
 mod log_reader;
 mod shared_reads;
 mod tree_reader;
@@ -25,6 +26,7 @@ use crate::report::live_tree::{EventList, LeftOut, LiveTree};
 use crate::sanitize::sanitize;
 use crate::serve::LiveRequest;
 use crate::token_bucket::TokenBucket;
+pub use live_objects::serve_live_objects;
 use log_reader::MAX_LOGS;
 use view_reads::ViewReads;
 

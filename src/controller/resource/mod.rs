@@ -28,11 +28,11 @@ use tokio::sync::{Notify, watch};
 use tokio::task::{AbortHandle, JoinHandle};
 
 use super::Context;
+use super::credentials::secret_permission::SecretPermission;
 use super::notifications::pull_requests::PlanTarget;
 use super::status::StatusRecorder;
 use super::status::log_lines::{LogSubject, Tone};
 use super::status::writer::write_statuses;
-use super::worker::repository_credentials::SecretPermission;
 use super::worker::{ReconcileRequest, run_reconciler};
 use crate::api::SyncName;
 use crate::cluster::{LatestSnapshot, jitter};
@@ -138,7 +138,7 @@ pub(crate) async fn run_worker(
             changed = snapshots.changed() => if changed.is_err() { break },
             () = inputs_changed.notified() => {}
             // The settings decide, among others, whose rights the Sync may use.
-            () = context.settings.reset.notified() => {}
+            () = context.settings.replaced.notified() => {}
             () = tokio::time::sleep(jitter(retry)), if again => {}
         }
     }

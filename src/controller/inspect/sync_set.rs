@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::inspect::credentials;
-use super::reconcile::prepare::source_error;
-use super::spec;
-use super::sync_sets::set_clusters::list_clusters;
-use super::sync_sets::set_sources::{read_selected, validated};
 use crate::api::{APPROVE_ANNOTATION, SyncName, SyncSet};
 use crate::clock;
 use crate::cluster::Cluster;
+use crate::controller::credentials::read_credentials;
+use crate::controller::reconcile_errors::source_error;
+use crate::controller::spec;
+use crate::controller::sync_sets::set_clusters::list_clusters;
+use crate::controller::sync_sets::set_sources::{read_selected, validated};
 use crate::report::{ErrorCause, ReconcileError};
 use crate::source::{Credentials, Repositories};
 use crate::sync_set::{
@@ -46,7 +46,7 @@ pub async fn plan_sync_set(
     for generator in git_generators(&set.spec) {
         let valid_spec = validated(disk, name, &set, Some(generator))?;
         let credentials = match &valid_spec.secret {
-            Some(secret) => credentials(cluster, &name.namespace, secret, &valid_spec.address).await?,
+            Some(secret) => read_credentials(cluster, &name.namespace, secret, &valid_spec.address).await?,
             None => Credentials::default(),
         };
         let repository =
