@@ -93,6 +93,9 @@ fn graphs(sources: &[Source]) -> BTreeMap<&str, Graph<'_>> {
     let mut files: BTreeMap<&str, BTreeMap<Module<'_>, Vec<Path>>> = BTreeMap::new();
     for source in sources.iter().filter(|source| source.is_program() && !source.is_test(1)) {
         let module = inside(source);
+        if module.last().is_some_and(|name| name.ends_with("tests")) {
+            continue;
+        }
         files.entry(source.crate_folder().unwrap_or_default()).or_default().insert(module, paths(source));
     }
     files.into_iter().map(|(name, files)| (name, imports(&files))).collect()

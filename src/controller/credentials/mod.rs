@@ -1,9 +1,9 @@
 //! Credentials that a Sync names: Secrets, and logins that a cloud gives.
 //!
 //! In: names in the spec of a Sync, and the home cluster.
-//! Out: the login for the server of a source, or the reason why there is none. `secret_permission.rs`
-//! checks that a Secret may be sent to a host; `cloud_identity.rs` exchanges tokens of
-//! ServiceAccounts.
+//! Out: the login for the server of a source, or the reason why there is none.
+//! `secret_permission.rs` checks that a Secret may be sent to a host; `cloud_identity.rs` exchanges
+//! tokens of ServiceAccounts.
 
 pub(in crate::controller) mod cloud_identity;
 pub(crate) mod secret_permission;

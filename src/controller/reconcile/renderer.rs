@@ -15,7 +15,7 @@ use crate::cluster::Cluster;
 use crate::controller::credentials::ChartLogin;
 use crate::controller::reconcile_errors::{
     being_fetched, check_signed, cluster_error, comes_from_elsewhere, of_chart, of_dependency, of_helm,
-    source_error, too_slow,
+    too_slow,
 };
 use crate::controller::spec::ValidatedSpec;
 use crate::decryption::mask_files;
