@@ -22,6 +22,8 @@ const BACK: usize = 10;
 
 /// A module as its parts, in a crate.
 type Module<'a> = Vec<&'a str>;
+/// Two folders, of which the first imports the second.
+type Arrow<'a> = (&'a str, &'a str);
 type Graph<'a> = BTreeMap<Module<'a>, BTreeSet<Module<'a>>>;
 
 /// Finds circles of files that are too large, each as its crate and its files.
@@ -48,7 +50,7 @@ pub(crate) fn circles(sources: &[Source]) -> Vec<String> {
 }
 
 /// Returns the arrows between the folders of the controller, and those that point back.
-pub(crate) fn controller_arrows(sources: &[Source]) -> (Vec<(&str, &str)>, Vec<(&str, &str)>) {
+pub(crate) fn controller_arrows(sources: &[Source]) -> (Vec<Arrow<'_>>, Vec<Arrow<'_>>) {
     let graphs = graphs(sources);
     let Some(graph) = graphs.get("") else { return Default::default() };
     let folder = |module: &Module<'_>| match module[..] {
@@ -60,16 +62,16 @@ pub(crate) fn controller_arrows(sources: &[Source]) -> (Vec<(&str, &str)>, Vec<(
     for (from, uses) in graph.iter().filter(|(from, _)| folder(from)) {
         arrows.extend(uses.iter().filter(|to| folder(to) && to[1] != from[1]).map(|to| (from[1], to[1])));
     }
-    let arrows: Vec<(&str, &str)> = arrows.into_iter().collect();
+    let arrows: Vec<Arrow<'_>> = arrows.into_iter().collect();
     let back = back_arrows(&arrows);
     (arrows, back)
 }
 
 /// Returns the arrows that point back in the best order of their ends that is found.
-fn back_arrows<'a>(arrows: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
+fn back_arrows<'a>(arrows: &[Arrow<'a>]) -> Vec<Arrow<'a>> {
     let ends: BTreeSet<&str> = arrows.iter().flat_map(|(from, to)| [*from, *to]).collect();
     let mut order: Vec<&str> = ends.iter().copied().collect();
-    let back = |order: &[&str]| -> Vec<(&'a str, &'a str)> {
+    let back = |order: &[&str]| -> Vec<Arrow<'a>> {
         let place = |name: &str| order.iter().position(|it| *it == name);
         arrows.iter().copied().filter(|(from, to)| place(from) > place(to)).collect()
     };
