@@ -292,7 +292,7 @@ fn an_object_is_explained_by_the_files_and_steps_that_made_it() {
     assert!(words.contains("write Kind/name, Kind.group/name or Kind/namespace/name"), "{words}");
 }
 
-/// A repository with a Sync that follows `apps/shop`, and with whatever is asked for beside that.
+/// A repository with a Sync that follows `apps/shop`, and with the given fields and files beside that.
 fn repository(spec: &str, files: &[(&str, &str)]) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let sync = format!(

@@ -13,7 +13,7 @@ use super::operate::{on_cluster, reading};
 use super::temporary_folder::TemporaryFolder;
 use crate::api::{SyncName, SyncStatus};
 use crate::cluster::Cluster;
-use crate::controller::inspect_pull_request::{
+use crate::controller::inspect::pull_request::{
     InspectedPullRequest, has_hidden_values, hosts_of, read_live_view, render_pull_request,
     spec_for_strangers,
 };

@@ -383,11 +383,11 @@ async fn follow_one(
     if let Some(rule) = name_rules::sync_name(&arguments.name) {
         bail!("--name: the name of a Sync {rule}");
     }
-    let valid_spec = valid_spec(arguments, url, &context.installation.namespace)?;
+    let valid_spec = valid_spec(arguments, url, &context.process.namespace)?;
     let repository =
         context.sources.repositories.repository(&valid_spec.address, "", &Credentials::default())?;
-    let repository = repository.on_behalf_of(&context.installation.namespace);
-    let owner = SyncName::new(&context.installation.namespace, &arguments.name);
+    let repository = repository.on_behalf_of(&context.process.namespace);
+    let owner = SyncName::new(&context.process.namespace, &arguments.name);
     standalone::run(context, owner, valid_spec, repository, called).await;
     Ok(())
 }

@@ -13,7 +13,7 @@ use super::plan::{decide, read_live_objects};
 use super::temporary_folder::TemporaryFolder;
 use crate::api::{APPROVE_ANNOTATION, SyncName, SyncStatus};
 use crate::cluster::{Cluster, Connection, Lookup};
-use crate::controller::inspect_sync_set::plan_sync_set;
+use crate::controller::inspect::sync_set::plan_sync_set;
 use crate::controller::sync_sets::set_rollout::describe_rollout;
 use crate::metrics::Metrics;
 use crate::plan::{ColourMode, DetailLevel, Style, format_plan};

@@ -39,7 +39,7 @@ pub async fn run(context: Arc<Context>, mut called: mpsc::Receiver<RepositoryNam
         early: Some(Vec::new()),
         history: 0,
     };
-    let mut ending = context.lifetime.ending.clone();
+    let mut ending = context.process.ending.clone();
     let mut beat = tokio::time::interval(BEAT);
     let mut sweep = tokio::time::interval_at(tokio::time::Instant::now() + SWEEP, SWEEP);
     loop {
@@ -72,10 +72,9 @@ pub async fn run(context: Arc<Context>, mut called: mpsc::Receiver<RepositoryNam
     }
     // Each worker finishes the work in progress, within the grace period of the context.
     all.kept.clear();
-    let _ = tokio::time::timeout(context.lifetime.grace, async {
-        while all.tasks.join_next().await.is_some() {}
-    })
-    .await;
+    let _ =
+        tokio::time::timeout(context.process.grace, async { while all.tasks.join_next().await.is_some() {} })
+            .await;
 }
 
 /// Interval of the daemon's sign of life.
@@ -243,7 +242,7 @@ fn held_bytes(sync: &serde_json::Value) -> Option<u64> {
 /// counted more.
 async fn keep_counted(context: Arc<Context>, name: SyncName, seen: watch::Receiver<LatestSnapshot>) {
     run_worker(context.clone(), name.clone(), seen).await;
-    if !*context.lifetime.ending.borrow() {
+    if !*context.process.ending.borrow() {
         context.reporting.metrics.remove_sync(&name.to_string());
         context.reporting.board.remove(&name);
         context.reporting.lines.forget(&name);

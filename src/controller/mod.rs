@@ -9,23 +9,22 @@
 pub mod apply;
 mod cache_losses;
 pub(crate) mod change_windows;
-mod cloud_identity;
 pub mod console;
+mod credentials;
+mod current_settings;
 mod definition_update;
 pub mod deletion;
 pub mod inspect;
-pub mod inspect_pull_request;
-pub mod inspect_sync_set;
 pub mod key_manager;
 pub mod lease_terms;
-mod live_objects;
 mod live_views;
 pub mod manager;
 mod memory;
 pub(crate) mod notifications;
 mod peers;
-mod ready_status;
+mod process;
 pub mod reconcile;
+mod reconcile_errors;
 mod resource;
 pub mod schedule;
 pub mod spec;
@@ -35,33 +34,31 @@ pub(crate) mod sync_sets;
 mod targets;
 mod worker;
 
-use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, PoisonError, RwLock};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
 
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 
 use crate::api::SyncName;
-use crate::clock;
+use crate::cluster::Cluster;
 use crate::cluster::lease::Leadership;
-use crate::cluster::{Cluster, connect};
-use crate::fair_queue::FairQueue;
 use crate::helm::Helm;
 use crate::metrics::Metrics;
-use crate::report::{ErrorCause, ReconcileError};
+use crate::report::ReconcileError;
 use crate::serve::DaemonHealth;
 use crate::settings::Settings;
 use crate::source::{AllowList, Repositories};
 pub use cache_losses::CacheKind;
 use cache_losses::CacheLosses;
 use change_windows::WindowCenter;
-pub use live_objects::serve_live_objects;
-use live_views::HeldBackSyncs;
+use credentials::read_secret;
+use current_settings::CurrentSettings;
+pub use live_views::serve_live_objects;
 pub use memory::verification_times::until_turn;
 use notifications::NotificationCenter;
 use peers::Peers;
 use peers::latest_revisions::LatestRevisions;
+pub use process::Process;
 use schedule::{Backoff, RetryPolicy, Uptime};
 use spec::ValidatedSpec;
 use status::StatusRecorder;
@@ -69,7 +66,7 @@ pub use status::board::Board;
 pub use status::lease_record::LeaseRecord;
 use status::metrics_and_logs::Reporting;
 pub(crate) use status::source_summary::of_resource as summarize_source;
-use sync_sets::KnownSyncs;
+use sync_sets::NamespacedSyncs;
 pub use targets::{RemoteConnector, Targets};
 use targets::{check_home, check_use, connect_target};
 
@@ -78,31 +75,24 @@ pub struct Context {
     /// The home cluster, with the daemon's own identity: Syncs, their Secrets, Events, Leases.
     /// Written by `crates/cluster`: the store by watches and replies alone.
     pub cluster: Cluster,
+    /// Clusters as Syncs use them: the home cluster as their ServiceAccounts see it, and other
+    /// clusters. Written by `targets/`.
+    pub targets: Targets,
     /// Repositories and helm. Mirrors are written by `crates/git`, under the lock of a repository.
     pub sources: CommitSources,
     /// Knowledge of Syncs about each other. Written by the methods of `Peers`.
     pub peers: Peers,
     /// Change windows. Written by `change_windows/`.
     windows: WindowCenter,
-    /// The Syncs of the cluster, for SyncSets. Written by `manager.rs`.
-    sync_sets: KnownSyncs,
+    /// Syncs of each namespace, for SyncSets. Written by `manager.rs`.
+    sync_sets: NamespacedSyncs,
     /// Channels through which Syncs report. Written by `status/`.
     pub reporting: Arc<Reporting>,
-    /// Settings of the daemon. Written by [`Context::change`].
+    /// Settings of the daemon, and the pace that they set. Written by [`Context::change`].
     settings: CurrentSettings,
-    /// Namespace and local disk of the daemon. Set at the start.
-    pub installation: Installation,
-    /// Other clusters with objects of Syncs. Written by `targets/`.
-    pub targets: Targets,
-    /// The cluster as each impersonated ServiceAccount sees it, by user name. Written by
-    /// [`Context::home_of`].
-    identities: tokio::sync::Mutex<HashMap<String, Cluster>>,
-    /// Syncs that take up no new revision, for viewers of their plans. Written by `resource/`.
-    held_back: HeldBackSyncs,
-    /// Limits on reads and verifications. Written by [`Context::verify_turn`] and by health checks.
-    pacing: Pacing,
-    /// Start and end of the daemon. Its end is written by the process that owns the sender.
-    pub lifetime: Lifetime,
+    /// Namespace and local disk of the daemon, its start and its end. Set at the start; the end is
+    /// written by the process that owns the sender.
+    pub process: Process,
     /// Counters of dropped caches. Written by [`Context::drop_cache`], for tests.
     losses: CacheLosses,
 }
@@ -117,46 +107,6 @@ pub struct CommitSources {
     pub helm: Helm,
     /// Newest known revision of each repository and ref.
     heads: LatestRevisions,
-}
-
-/// Settings that can change while the daemon runs.
-struct CurrentSettings {
-    current: RwLock<Arc<Settings>>,
-    /// Notified when the settings were replaced.
-    reset: Notify,
-}
-
-/// Surroundings of the daemon.
-pub struct Installation {
-    /// Namespace of the daemon: only Syncs in it may act with the daemon's own rights.
-    pub namespace: Box<str>,
-    /// Folder of the local disk in which Syncs may name repositories, if any.
-    disk: Option<PathBuf>,
-}
-
-impl Installation {
-    /// True if resources of this namespace may use its Secrets as the daemon may: it is the
-    /// daemon's own namespace, or this is a demonstration.
-    fn is_own(&self, namespace: &str) -> bool {
-        *self.namespace == *namespace || self.disk.is_some()
-    }
-}
-
-/// Limits on work that all Syncs share.
-struct Pacing {
-    /// Time of the last paced verification of an object.
-    verify: tokio::sync::Mutex<Instant>,
-    /// Limits the concurrent reads of object statuses.
-    reads: FairQueue,
-}
-
-/// Start and end of the daemon.
-pub struct Lifetime {
-    began: Instant,
-    /// True once the daemon shuts down.
-    pub ending: watch::Receiver<bool>,
-    /// Time that work in progress gets at shutdown.
-    grace: Duration,
 }
 
 /// Options of a new [`Context`].
@@ -200,6 +150,7 @@ impl Context {
         let (repositories, allowed) = parts.sources;
         Self {
             cluster,
+            targets: Targets::default(),
             sources: CommitSources {
                 repositories,
                 allowed,
@@ -208,30 +159,22 @@ impl Context {
             },
             peers: Peers::default(),
             windows: WindowCenter::new(),
-            sync_sets: KnownSyncs::default(),
+            sync_sets: NamespacedSyncs::default(),
             reporting: Arc::new(reporting),
-            settings: CurrentSettings {
-                current: RwLock::new(Arc::new(parts.settings)),
-                reset: Notify::new(),
-            },
-            installation: Installation { namespace: parts.namespace, disk: parts.disk },
-            targets: Targets::default(),
-            identities: tokio::sync::Mutex::default(),
-            held_back: HeldBackSyncs::default(),
-            pacing: Pacing { verify: tokio::sync::Mutex::new(clock::now()), reads: FairQueue::new(READS) },
-            lifetime: Lifetime { began: clock::now(), ending: parts.ending, grace: GRACE },
+            settings: CurrentSettings::new(parts.settings),
+            process: Process::new(parts.namespace, parts.disk, parts.ending),
             losses: CacheLosses::default(),
         }
     }
 
     /// Returns the current settings.
     pub fn settings(&self) -> Arc<Settings> {
-        self.settings.current.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.settings.newest()
     }
 
     /// Waits until this daemon may write; false if it shuts down before that.
     async fn leads(&self) -> bool {
-        let mut ending = self.lifetime.ending.clone();
+        let mut ending = self.process.ending.clone();
         tokio::select! {
             biased;
             () = self.cluster.terms().wait_until_leading() => true,
@@ -257,8 +200,7 @@ impl Context {
     pub fn change(&self, settings: Settings) {
         self.cluster.set_rate(settings.qps, settings.burst);
         self.targets.set_rate(settings.qps, settings.burst);
-        *self.settings.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(settings);
-        self.settings.reset.notify_waiters();
+        self.settings.replace(settings);
     }
 
     /// Returns the back-off after failures.
@@ -270,14 +212,14 @@ impl Context {
 
     /// Checks that a Sync which names no ServiceAccount may act with the daemon's own rights.
     fn may_act_as_itself(&self, sync: &SyncName, valid_spec: &ValidatedSpec) -> Result<(), String> {
-        let trusted = self.installation.namespace == sync.namespace
+        let trusted = self.process.namespace == sync.namespace
             || self.settings().daemon_identity_namespaces.contains(&sync.namespace);
         if trusted || valid_spec.service_account.is_some() {
             return Ok(());
         }
         Err(format!(
             "a Sync outside of the namespace {} may not use the permissions of the daemon: set spec.serviceAccountName to a ServiceAccount in {}",
-            self.installation.namespace, sync.namespace
+            self.process.namespace, sync.namespace
         ))
     }
 
@@ -291,7 +233,7 @@ impl Context {
         let home = self.home_of(sync, valid_spec).await?;
         let Some(secret) = &valid_spec.cluster else { return check_home(recorder).map(|()| home) };
         check_use(self, sync, (secret, valid_spec.service_account.as_deref()), &home).await?;
-        let data = inspect::secret(&self.cluster, &sync.namespace, &secret.name).await;
+        let data = read_secret(&self.cluster, &sync.namespace, &secret.name).await;
         let about = |error: ReconcileError| {
             let message = format!("spec.cluster: {}", error.message);
             ReconcileError { message, ..error }
@@ -306,34 +248,16 @@ impl Context {
         self.targets.wake_all();
     }
 
-    /// Returns the queue for reads of the statuses of a Sync's objects.
-    fn reads_of(&self, sync: &SyncName) -> FairQueue {
-        self.targets.reads_of(sync).unwrap_or_else(|| self.pacing.reads.clone())
-    }
-
     /// Returns the home cluster with the identity of a Sync, which reads everything that the spec
     /// names.
     async fn home_of(&self, sync: &SyncName, valid_spec: &ValidatedSpec) -> Result<Cluster, ReconcileError> {
         let Some(account) = &valid_spec.service_account else { return Ok(self.cluster.clone()) };
-        if self.installation.disk.is_some() {
+        if self.process.disk().is_some() {
             // In a demonstration every Sync has all rights.
             return Ok(self.cluster.clone());
         }
         let user = format!("system:serviceaccount:{}:{account}", sync.namespace);
-        let mut identities = self.identities.lock().await;
-        if let Some(known) = identities.get(&user) {
-            return Ok(known.clone());
-        }
-        let connection =
-            connect(Some(&user), self.settings().http2).await.map_err(|error| ReconcileError {
-                cause: ErrorCause::ClusterUnreachable,
-                message: error.to_string(),
-                problems: Vec::new(),
-                permanent: false,
-            })?;
-        let cluster = self.cluster.with_connection(connection);
-        identities.insert(user, cluster.clone());
-        Ok(cluster)
+        self.targets.impersonate(&self.cluster, user, self.settings().http2).await
     }
 
     /// Lists all watched objects again, for each identity: the server has gone back to an earlier
@@ -341,7 +265,7 @@ impl Context {
     fn relist_all(self: &Arc<Self>) {
         self.cluster.relist_all();
         let this = self.clone();
-        tokio::spawn(async move { this.identities.lock().await.values().for_each(Cluster::relist_all) });
+        tokio::spawn(async move { this.targets.for_each_identity(Cluster::relist_all).await });
     }
 
     /// Marks all objects as unverified, for each identity: another release of the server may answer
@@ -349,9 +273,7 @@ impl Context {
     fn distrust_all(self: &Arc<Self>) {
         self.cluster.mark_all_unverified();
         let this = self.clone();
-        tokio::spawn(
-            async move { this.identities.lock().await.values().for_each(Cluster::mark_all_unverified) },
-        );
+        tokio::spawn(async move { this.targets.for_each_identity(Cluster::mark_all_unverified).await });
     }
 
     /// Drops a cache.
@@ -370,26 +292,9 @@ impl Context {
     }
 
     fn now(&self) -> Uptime {
-        clock::since(self.lifetime.began)
-    }
-
-    fn instant(&self, time: Uptime) -> Instant {
-        self.lifetime.began + time
-    }
-
-    /// Waits until one more object may be verified.
-    async fn verify_turn(&self) {
-        let mut last = self.pacing.verify.lock().await;
-        let pause = Duration::from_secs(1) / self.settings().verify_rate.max(1);
-        tokio::time::sleep_until((*last + pause).into()).await;
-        *last = clock::now();
+        self.process.uptime()
     }
 }
-
-/// Syncs whose object statuses are read at the same time.
-const READS: usize = 8;
-/// Time that work in progress gets when the daemon shuts down.
-const GRACE: Duration = Duration::from_secs(8);
 
 /// Returns a random number between 0 and 1.
 fn chance() -> f64 {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
 
 use super::Context;
-use super::reconcile::renderer::ChartLogin;
+use super::credentials::ChartLogin;
 use super::spec::ValidatedSpec;
 use super::worker::{ReconcileRequest, run_reconciler};
 use crate::api::SyncName;
@@ -60,7 +60,7 @@ pub async fn run(
     context.reporting.board.stand(DaemonRole::Serving);
     let _home = context.reporting.board.follow_cluster(HOME_CLUSTER, &context.cluster);
     let aware = context.clone();
-    let _server = watch_server(&context.cluster, &context.installation.namespace, move |event| match event {
+    let _server = watch_server(&context.cluster, &context.process.namespace, move |event| match event {
         SyncWatchEvent::Rewound => aware.relist_all(),
         SyncWatchEvent::Upgraded => aware.distrust_all(),
         SyncWatchEvent::Seen(..)

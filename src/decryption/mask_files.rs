@@ -41,7 +41,7 @@ fn without_ciphertext(text: &str) -> String {
         out.push_str(before);
         let end = from.find(END).map_or(from.len(), |end| end + END.len_utf8());
         let hash = Sha256::digest(&from.as_bytes()[..end]);
-        // With letters in front it is a text in YAML, whatever the digits are.
+        // With letters in front it is a text in YAML with any digits.
         out.push_str(MASK);
         for byte in hash.iter().take((MASK_DIGITS - MASK.len()) / 2) {
             let _ = write!(out, "{byte:02x}");

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_of_clouds_need_credentials_and_are_told_apart_by_their_context() {
+    fn keys_of_clouds_need_credentials_and_are_distinguished_by_their_context() {
         let source = |app: &str| KeySource::AwsKms {
             arn: "arn:aws:kms:eu-central-1:123456789012:key/a".into(),
             role: String::new(),

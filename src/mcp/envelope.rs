@@ -142,7 +142,7 @@ mod tests {
         let expect = ["800 of 1000 entries are left out", "5 of 4101 characters of a text are left out"];
         assert_eq!(answer["leftOut"], json!(expect));
 
-        // Whatever is given, the answer fits: wide, long, deep, and all of it hidden.
+        // Every answer fits: wide, long, deep, and all of it hidden.
         let wide: Map<String, Value> =
             (0..5000).map(|at| ("k".repeat(300) + &at.to_string(), json!("v"))).collect();
         let deep = (0..100).fold(json!("end"), |inner, _| json!([inner]));

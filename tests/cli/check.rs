@@ -49,7 +49,7 @@ fn a_value_of_another_type_is_never_sound() {
 }
 
 #[test]
-fn each_thing_that_is_wrong_is_told_with_its_place() {
+fn each_error_is_reported_with_its_place() {
     let text = WEB
         .replace("replicas: 3", "replica: 3")
         .replace("image: web:1", "imagee: nginx")

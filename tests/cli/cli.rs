@@ -30,7 +30,7 @@ fn render_prints_what_kubernetes_reads() {
 }
 
 #[test]
-fn bad_input_is_told_with_its_place_and_what_to_do() {
+fn bad_input_is_reported_with_its_place_and_a_remedy() {
     let sound: &[u8] = CONFIG_MAP;
     let folder = Folder::new(
         "bad",

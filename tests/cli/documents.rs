@@ -1,4 +1,4 @@
-//! Whatever is written twice is compared: the README, pages of `docs/`, Cargo.toml, the Makefile,
+//! Compares everything that is written twice: the README, pages of `docs/`, Cargo.toml, the Makefile,
 //! `.ci/run` and `config/`.
 //!
 //! Each comparison is a function over texts, so that the tests beside it can show it a difference.

@@ -177,7 +177,7 @@ fn a_flag_counts_more_than_a_variable_and_that_more_than_the_file() {
 }
 
 #[test]
-fn a_wrong_value_is_told_with_what_is_right_and_where_it_came_from() {
+fn a_wrong_value_is_reported_with_its_origin_and_the_valid_ones() {
     let number = "it must be a whole number from 1 to 256";
     refused(
         json!({"concurrency": "many"}),
@@ -229,7 +229,7 @@ fn addresses_are_looked_at_for_their_shape() {
 }
 
 #[test]
-fn a_proxy_s_password_is_never_told() {
+fn the_password_of_a_proxy_is_never_shown() {
     let expect = "proxy is (not shown) (from the environment variable MOORLINE_PROXY); it must be a URL such as http://proxy:3128";
     for url in [
         "https://user:planted@proxy",
@@ -279,7 +279,7 @@ fn variables_that_kubernetes_sets_for_services_are_none_of_ours() {
 }
 
 #[test]
-fn values_that_do_not_go_together_are_told_with_both_origins() {
+fn values_that_contradict_each_other_are_reported_with_both_origins() {
     refused(
         json!({"retryCap": "500ms", "leaseDuration": "10s"}),
         &[("MOORLINE_LEASE_RETRY_PERIOD", "10s")],

@@ -1,7 +1,7 @@
 //! Drift on a real API server: what others do to an object of ours, and what its metadata alone tells of it.
 //!
-//! Each case applies an object, lets somebody else act, and holds what is seen then against what was known.
-//! Whatever came of it, one more apply of ours must lead back to `verified`.
+//! Each case applies an object, lets somebody else change it, and compares the observed object with the
+//! known one. In each case, one more apply of ours must lead back to `verified`.
 
 mod admission;
 mod generation;

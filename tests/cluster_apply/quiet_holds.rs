@@ -75,7 +75,7 @@ async fn an_object_of_another_sync_is_not_sent_again_while_definitions_arrive() 
 }
 
 #[tokio::test]
-async fn a_removed_version_is_told_with_the_one_that_is_served() {
+async fn a_removed_version_is_reported_with_the_served_one() {
     let Some(scene) = Scene::new("removed").await else { return };
     let budget = json!({"apiVersion": "policy/v1beta1", "kind": "PodDisruptionBudget", "metadata": {"name": "web"},
         "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "web"}}}});
@@ -111,7 +111,7 @@ async fn a_kind_that_nobody_serves_is_progress_for_a_moment_only() {
 }
 
 #[tokio::test]
-async fn a_refused_object_is_told_with_the_time_of_its_next_try() {
+async fn a_refused_object_is_reported_with_the_time_of_its_next_try() {
     let Some(scene) = Scene::new("nexttry").await else { return };
     let wrong = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"key": {"a": 1}}});
     scene.push(&[("a.json".to_owned(), wrong.to_string())]);

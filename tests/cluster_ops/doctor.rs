@@ -73,7 +73,7 @@ async fn a_daemon_that_serves_has_no_errors_and_each_lack_is_found() {
     versions(&release);
     hidden(&doctor(TENANT));
 
-    // Whatever goes is missed, and the remedy is said.
+    // Each missing part is reported with its remedy.
     let away = json!({"spec": {"source": {"git": {"url": "https://127.0.0.1:1/away.git"}}}});
     let sync = release.path("moorline.dev/v1alpha1", "syncs/default");
     send_request(&release.admin, "PATCH", &sync, away).await.expect("an edit");

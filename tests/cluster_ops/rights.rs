@@ -76,7 +76,7 @@ async fn the_printed_rights_are_enough_and_no_more() {
     let command = format!("`moorline rbac --sync shop -n {place} | kubectl apply -f -`");
     let message = message.as_str().expect("a message").to_owned();
     assert!(message.contains(&command), "{message}");
-    // All at once: whatever was refused so far, whatever waits for it, and what a Role among them grants.
+    // All at once: refused requests, the requests that wait for them, and the rules of a Role among them.
     let all = "get, list, watch, create, patch and delete";
     for line in [
         format!("{all} configmaps in {place}"),

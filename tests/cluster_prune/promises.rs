@@ -330,7 +330,7 @@ async fn notes(scene: &Scene, reason: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_force_push_is_told_once_and_only_where_it_is_proven() {
+async fn a_force_push_is_reported_once_and_only_where_it_is_proven() {
     let Some(scene) = Scene::new("force").await else { return };
     scene.push(&many(2, "one"));
     let mut daemon = scene.daemon();

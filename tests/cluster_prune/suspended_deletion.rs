@@ -246,7 +246,7 @@ async fn a_deletion_that_is_suspended_in_the_middle_stops_and_goes_on() {
 
 /// The watch of Syncs tells nothing: the deletion reads the Sync itself before it deletes.
 #[tokio::test]
-async fn a_suspension_counts_before_the_watch_has_told_it() {
+async fn a_suspension_counts_before_the_watch_shows_it() {
     let Some(scene) = Scene::beside("late-watch").await else { return };
     let _daemon = in_the_middle(&scene).await;
     scene.proxy.rule(|asked| match asked.path.ends_with("/v1alpha1/syncs") {

@@ -75,7 +75,7 @@ async fn a_job_that_failed_is_no_better_for_being_cleared_away() {
 }
 
 #[tokio::test]
-async fn what_changes_to_and_fro_is_told_of_a_few_times_a_minute() {
+async fn alternating_health_is_reported_a_few_times_a_minute() {
     let Some(scene) = Scene::new("toggles").await else { return };
     let (lamps, _daemon, _) = healthy(&scene, "Lamp").await;
     scene.settle().await;

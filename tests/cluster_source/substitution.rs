@@ -155,7 +155,7 @@ async fn what_is_missing_is_said_and_takes_nothing_away() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_variable_without_a_value_is_told_with_its_place_and_an_object_may_be_left_alone() {
+async fn a_variable_without_a_value_is_reported_with_its_place_and_an_object_may_be_left_alone() {
     let Some(scene) = Scene::new("strict").await else { return };
     let left = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"key": "${NAME} ${"},
         "metadata": {"name": "left", "annotations": {"moorline.dev/substitute": "disabled"}}});

@@ -106,7 +106,7 @@ async fn the_clock_of_who_asks_does_not_count() {
 
 /// A user who may not read Leases learns nothing of the daemon, and the exit code is as before.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_user_who_may_not_read_leases_is_told_that_it_is_unknown() {
+async fn a_user_who_may_not_read_leases_sees_that_it_is_unknown() {
     let Some(scene) = Scene::new("dead-unknown").await else { return };
     let leases = Api::<Lease>::namespaced(scene.admin.clone(), &scene.namespace);
     let lease = sync(&scene).await;

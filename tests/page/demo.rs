@@ -127,7 +127,7 @@ fn kubectl(kubeconfig: &Path, arguments: &[&str]) -> Option<String> {
 }
 
 #[test]
-fn the_story_is_told_and_can_be_seen() {
+fn the_demo_prints_its_story_and_the_page_shows_it() {
     let begun = Instant::now();
     let mut demo = Running::start(&["demo", "--tour", "--pace", "0"]);
     let page = demo.line();

@@ -119,7 +119,7 @@ async fn every_applied_revision_is_in_the_history_and_in_an_event() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn deletions_and_edits_by_others_are_told_without_values() {
+async fn deletions_and_edits_by_others_are_reported_without_values() {
     let Some(scene) = Scene::new("others").await else { return };
     let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "login"},
         "stringData": {"password": "planted-in-git"}});
@@ -167,7 +167,7 @@ async fn deletions_and_edits_by_others_are_told_without_values() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_namespace_that_others_delete_is_told() {
+async fn a_namespace_that_others_delete_is_reported() {
     let Some(scene) = Scene::new("told-place").await else { return };
     let place = format!("{}-made", scene.namespace);
     let spec = json!({"targetNamespace": place, "createNamespace": true, "interval": "1h"});
@@ -264,7 +264,7 @@ async fn revisions_whose_workload_never_gets_well_are_in_the_history() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn refusals_approvals_and_prunes_are_told() {
+async fn refusals_approvals_and_prunes_are_reported() {
     let Some(scene) = Scene::new("refusals").await else { return };
     let good = commit_as(&scene, "Ada Lovelace", "Open the shop", &many(16, "one"));
     let _daemon = scene.daemon();

@@ -37,7 +37,7 @@ async fn told(address: &str, path: &str, what: &str, is: impl Fn(&Value) -> bool
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_story_of_a_sync_is_told_as_it_happens() {
+async fn the_page_shows_the_story_of_a_sync_as_it_happens() {
     let Some(scene) = Scene::new("page").await else { return };
     let daemon = scene.daemon_with(&["--leader-election=false", "--page", "127.0.0.1:0"]);
     let address = page_of(&daemon).await;

@@ -86,7 +86,7 @@ async fn until_closed(stream: &mut TcpStream) -> Duration {
 }
 
 #[tokio::test]
-async fn probes_say_what_they_were_told() {
+async fn probes_answer_as_they_were_set() {
     let server = server().await;
     assert_eq!(server.get("/healthz").await, (200, "alive\n".to_owned()));
     assert_eq!(server.get("/readyz").await, (503, "the daemon is starting\n".to_owned()));

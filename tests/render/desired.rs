@@ -108,7 +108,7 @@ fn namespaces_follow_the_scope_of_the_kind() {
 }
 
 #[test]
-fn what_is_wrong_only_with_a_namespace_in_mind_is_told_with_its_place() {
+fn an_error_that_depends_on_the_namespace_is_reported_with_its_place() {
     assert_eq!(
         problems(
             "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n  name: a\n  namespace: b\n"

@@ -27,7 +27,7 @@ pub(crate) const DEADLINE: Duration = Duration::from_secs(120);
 
 on_both_servers! {
     the_server_answers_with_the_version_that_the_figures_are_for
-    each_request_is_told_once_and_whose_it_was
+    each_request_is_observed_once_with_its_user
     a_second_equal_apply_of_fifty_objects_of_ten_kinds_changes_no_resource_version
     the_table_of_scopes_is_what_the_server_says
     a_deleted_namespace_is_emptied_by_the_controllers_and_then_gone
@@ -59,7 +59,7 @@ async fn the_server_answers_with_the_version_that_the_figures_are_for(server: &S
     assert_eq!(version.git_version, "v1.36.3");
 }
 
-async fn each_request_is_told_once_and_whose_it_was(server: &Server) {
+async fn each_request_is_observed_once_with_its_user(server: &Server) {
     let namespace = server.namespace("counted").await;
     let mark = server.mark().await;
     let maps = |client| Api::<ConfigMap>::namespaced(client, &namespace);

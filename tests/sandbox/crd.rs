@@ -1,7 +1,8 @@
 //! The custom resource on an API server, on a real one and on the sandbox alike: what it refuses, with which words, and what it
 //! fills in.
 //!
-//! Whatever the server refuses, `wish` refuses as well, for a Sync that reached the daemon anyway.
+//! Everything that the server refuses, `validate` of the daemon refuses as well: a Sync may reach the
+//! daemon without the server's check.
 
 mod bad_artifacts;
 mod full_status;

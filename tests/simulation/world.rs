@@ -227,7 +227,7 @@ impl World {
         }
     }
 
-    /// Somebody who looks on approves whatever is held back.
+    /// A person approves everything that is held.
     pub(crate) fn approve_all(&self) {
         (0..SYNCS).for_each(|sync| self.approve(sync));
     }

@@ -12,9 +12,11 @@ pub(crate) mod fences;
 pub(crate) mod files;
 pub(crate) mod imports;
 pub(crate) mod mask;
+pub(crate) mod module_graph;
 pub(crate) mod named_paths;
 pub(crate) mod paths;
 pub(crate) mod reasons;
+pub(crate) mod shared_state;
 pub(crate) mod sizes;
 pub(crate) mod source;
 pub(crate) mod table;
@@ -86,7 +88,7 @@ fn the_readme_of_the_crates_shows_the_import_table() {
 }
 
 #[test]
-fn the_documents_about_the_code_name_files_that_exist() {
+fn the_documents_about_the_code_name_files_and_items_that_exist() {
     let about = |path: &str| {
         ["ARCHITECTURE.md", "CONTRIBUTING.md", "crates/README.md"].contains(&path)
             || path.ends_with("AGENTS.md")
@@ -100,6 +102,17 @@ fn the_documents_about_the_code_name_files_that_exist() {
         gone.extend(missing.map(|what| format!("{path}:{what}")));
     }
     assert!(gone.is_empty(), "these paths do not exist:\n{}\n", gone.join("\n"));
+    let items = documents.iter().flat_map(|(path, text)| {
+        named_paths::missing_items(text, files::text).into_iter().map(move |what| format!("{path}:{what}"))
+    });
+    let items: Vec<String> = items.collect();
+    assert!(items.is_empty(), "these items are elsewhere:\n{}\n", items.join("\n"));
+}
+
+#[test]
+fn the_state_that_syncs_share_has_few_fields_with_one_writer_each() {
+    let text = files::text("src/controller/mod.rs").expect("Context is there");
+    assert_eq!(shared_state::problems(&text), Vec::<String>::new());
 }
 
 #[test]

@@ -1,7 +1,8 @@
-//! Checks that the documents about the code name only files that exist.
+//! Checks that the documents about the code name only files that exist, and only items that are in
+//! the named file.
 //!
-//! In: a document, its folder, and a function that says if a path exists.
-//! Out: the paths in backticks or links that do not exist.
+//! In: a document, its folder, and a function that looks up a path.
+//! Out: the paths in backticks or links that do not exist; the items that their file does not have.
 
 /// Folders of the repository that a path in a document begins with.
 const ROOTS: [&str; 10] =
@@ -28,6 +29,29 @@ pub(crate) fn missing(document: &str, folder: &str, exists: impl Fn(&str) -> boo
             // A placeholder such as tests/NAME.rs is no path.
             if !is_there && !word.contains("NAME") {
                 found.push(format!("{}: {word}", index + 1));
+            }
+        }
+    }
+    found
+}
+
+/// Finds the lines with "`item` in `path`" whose file does not contain the name of the item. A path
+/// without a folder, such as `round.rs`, is beside another path of its line.
+pub(crate) fn missing_items(document: &str, read: impl Fn(&str) -> Option<String>) -> Vec<String> {
+    let mut found = Vec::new();
+    for (index, line) in document.lines().enumerate() {
+        let parts: Vec<&str> = line.split('`').collect();
+        let quoted = |at: usize| parts.get(at).copied().unwrap_or_default();
+        let folders = parts.iter().filter(|part| is_rooted(part));
+        let folders: Vec<&str> = folders.filter_map(|path| Some(path.rsplit_once('/')?.0)).collect();
+        for at in (1..parts.len()).step_by(2).filter(|at| quoted(at + 1) == " in ") {
+            let (item, path) = (quoted(at), quoted(at + 2));
+            let beside = || folders.iter().find_map(|folder| read(&joined(folder, path)));
+            let Some(text) = read(path).or_else(beside) else { continue };
+            let name = item.rsplit("::").next().unwrap_or(item);
+            let mut words = text.split(|char: char| !char.is_alphanumeric() && char != '_');
+            if !words.any(|word| word == name) {
+                found.push(format!("{}: {item} is not in {path}", index + 1));
             }
         }
     }
@@ -71,4 +95,18 @@ fn a_path_that_is_gone_is_found() {
     check("", "one\n`src/d.rs` and `src/a.rs`", &["2: src/d.rs"]);
     check("", "`c.rs` and [x](docs/gone.md)", &["1: c.rs", "1: docs/gone.md"]);
     check("src/b", "`a.rs`", &["1: a.rs"]);
+}
+
+#[test]
+fn an_item_that_is_not_in_its_file_is_found() {
+    let read = |path: &str| match path {
+        "src/a.rs" => Some("pub fn poll() {}".to_owned()),
+        "src/b.rs" => Some("struct Plan; fn replan() {}".to_owned()),
+        _ => None,
+    };
+    let check = |text: &str, expect: &[&str]| assert_eq!(missing_items(text, read), expect, "{text}");
+    check("| poll | `poll` in `src/a.rs` and `Plan` in `b.rs` |", &[]);
+    check("`Sync::poll` in `src/a.rs`, `plan` in `src/gone.rs`", &[]);
+    check("one\n`plan` in `src/b.rs`", &["2: plan is not in src/b.rs"]);
+    check("`src/a.rs`: `poll` in `b.rs`", &["1: poll is not in b.rs"]);
 }

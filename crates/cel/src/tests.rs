@@ -27,7 +27,7 @@ fn value_of(text: &str, object: &Value, steps: usize) -> Result<bool, Evaluation
 }
 
 #[test]
-fn all_that_means_nothing_is_told_with_its_place() {
+fn a_meaningless_expression_is_reported_with_its_position() {
     let check = |text: &str, expect: &str| assert_eq!(read_it(text).unwrap_err(), expect, "{text}");
     check("selv.a == 1", "0: there is no variable \"selv\", only \"self\"");
     check(

@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn warnings_are_told_without_their_wrapping_and_not_too_many() {
+    fn warnings_are_reported_without_their_wrapping_and_not_too_many() {
         let mut headers = HeaderMap::new();
         for nth in 0..7 {
             headers.append(header::WARNING, format!("299 - \"field {nth} is old\"").parse().unwrap());

@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_believed_where_the_watch_told_nothing() {
+    fn a_list_is_believed_if_the_watch_had_no_event() {
         let (store, kind) = (Store::default(), GroupKind::new("", "ConfigMap"));
         for (name, version) in [("kept", 10), ("lost", 20), ("newer", 40)] {
             let object = map(name, version);

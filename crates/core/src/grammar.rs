@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_is_told_as_one() {
+    fn one_is_written_in_singular() {
         assert_eq!([0, 1, 2].map(|count| counted(count, "object")), ["0 objects", "1 object", "2 objects"]);
         assert_eq!(counted(1_i64, "Sync"), "1 Sync");
         assert_eq!(counted(1_usize, "line"), "1 line");

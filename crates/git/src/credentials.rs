@@ -4,7 +4,6 @@
 //! Out: [`Credentials`]. Values cannot be formatted, and errors name keys only.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use super::address::{Address, Kind};
 use super::artifact::RegistryAddress;
@@ -12,31 +11,9 @@ use super::cloud::CloudLogin;
 use super::docker_login::{LoginTarget, registry_login};
 use super::github_app::AppLogin;
 pub(super) use super::http_login::HttpLogin;
-
-/// Maximum number of bytes of one value.
-const MAX_VALUE_BYTES: usize = 1024 * 1024;
-
-/// A value that is never shown; `Debug` prints `…`.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Sensitive<T>(T);
-
-impl<T> Sensitive<T> {
-    /// Wraps a value.
-    pub fn new(value: T) -> Self {
-        Self(value)
-    }
-
-    /// Returns the value.
-    pub fn reveal(&self) -> &T {
-        &self.0
-    }
-}
-
-impl<T> fmt::Debug for Sensitive<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("…")
-    }
-}
+pub use super::secret_keys::CredentialsError;
+use super::secret_keys::{ClientCertificate, DOCKER_CONFIG, SecretKeys, SshKey};
+pub use super::sensitive::Sensitive;
 
 /// Login for a server, and the keys by which the server is recognised.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -51,102 +28,6 @@ pub struct Credentials {
     /// A login of a cloud, which is exchanged as it is needed.
     pub(super) cloud: Option<CloudLogin>,
 }
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct ClientCertificate {
-    pub(super) certificates: Sensitive<Vec<u8>>,
-    pub(super) key: Sensitive<Vec<u8>>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct SshKey {
-    pub(super) identity: Sensitive<String>,
-    pub(super) known_hosts: Sensitive<String>,
-}
-
-/// Error of reading a Secret. Keys are named, values never.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum CredentialsError {
-    /// A key without its partner.
-    #[error("the Secret has {key} but not {missing}; both are needed")]
-    Missing {
-        /// The key that exists.
-        key: &'static str,
-        /// The key that is missing.
-        missing: &'static str,
-    },
-    /// Two keys that exclude each other.
-    #[error("the Secret has both {0} and {1}; leave one of them out")]
-    Both(&'static str, &'static str),
-    /// A malformed value.
-    #[error("the Secret's key {key} {problem}")]
-    Value {
-        /// The key.
-        key: &'static str,
-        /// The problem with its value.
-        problem: &'static str,
-    },
-    /// A registry login that does not name the server.
-    #[error("the Secret's key .dockerconfigjson has no login for {0}")]
-    NoLogin(Box<str>),
-    /// No known key.
-    #[error(
-        "the Secret has none of the keys that Git needs: username and password, bearerToken, \
-         ssh-privatekey and known_hosts, githubAppID and githubAppPrivateKey, ca.crt, or tls.crt and tls.key"
-    )]
-    Nothing,
-    /// No known key for a registry.
-    #[error(
-        "the Secret has none of the keys that a registry needs: .dockerconfigjson, username and password, bearerToken, ca.crt, \
-         or tls.crt and tls.key"
-    )]
-    NothingForRegistry,
-    /// The Secret does not fit the URL.
-    #[error("{0}")]
-    Mismatch(&'static str),
-    /// A malformed id of a GitHub App.
-    #[error("the Secret's key {0}")]
-    App(&'static str),
-    /// The Secret of a GitHub App does not name the API of its server.
-    #[error(
-        "the repository is on {host}; write the address of its API into the Secret, githubAppBaseURL: {api}"
-    )]
-    NoApi {
-        /// The host of the repository.
-        host: Box<str>,
-        /// The address to write.
-        api: Box<str>,
-    },
-    /// The Secret of a GitHub App names the API of another server.
-    #[error(
-        "the Secret's githubAppBaseURL is {base}, but the API of {host} is {api}; the App signs in only where the repository is"
-    )]
-    OtherApi {
-        /// The address in the Secret.
-        base: Box<str>,
-        /// The host of the repository.
-        host: Box<str>,
-        /// The address to write.
-        api: Box<str>,
-    },
-}
-
-/// The keys of Kubernetes, and spellings of older versions and other tools.
-const SPELLINGS: &[(&str, &[&str])] = &[
-    ("username", &["username"]),
-    ("password", &["password"]),
-    ("bearerToken", &["bearerToken"]),
-    ("ssh-privatekey", &["ssh-privatekey", "identity", "sshPrivateKey"]),
-    ("known_hosts", &["known_hosts"]),
-    ("ca.crt", &["ca.crt", "caFile"]),
-    ("tls.crt", &["tls.crt", "certFile"]),
-    ("tls.key", &["tls.key", "keyFile"]),
-    ("githubAppID", &["githubAppID"]),
-    ("githubAppInstallationID", &["githubAppInstallationID"]),
-    ("githubAppInstallationOwner", &["githubAppInstallationOwner"]),
-    ("githubAppPrivateKey", &["githubAppPrivateKey"]),
-    ("githubAppBaseURL", &["githubAppBaseURL", "githubAppEnterpriseBaseUrl"]),
-];
 
 impl Credentials {
     /// Reads the data of a Secret; unknown keys are ignored.
@@ -203,21 +84,22 @@ impl Credentials {
     /// Returns the credentials with an authority that is trusted in addition to those of the
     /// system.
     pub fn with_authority(mut self, pem: Vec<u8>) -> Self {
-        self.authorities = Some(Sensitive(pem));
+        self.authorities = Some(Sensitive::new(pem));
         self
     }
 
     fn read(data: &BTreeMap<String, Vec<u8>>) -> Result<Self, CredentialsError> {
-        let keys = SecretKeys(data);
+        let keys = SecretKeys::new(data);
         let ssh = keys.ssh()?;
         let read = Self {
             login: keys.login(ssh.is_some())?,
-            authorities: keys.pem("ca.crt")?.map(Sensitive),
+            authorities: keys.pem("ca.crt")?.map(Sensitive::new),
             client: match (keys.pem("tls.crt")?, keys.pem("tls.key")?) {
                 (None, None) => None,
-                (Some(certificates), Some(key)) => {
-                    Some(ClientCertificate { certificates: Sensitive(certificates), key: Sensitive(key) })
-                }
+                (Some(certificates), Some(key)) => Some(ClientCertificate {
+                    certificates: Sensitive::new(certificates),
+                    key: Sensitive::new(key),
+                }),
                 (Some(_), None) => {
                     return Err(CredentialsError::Missing { key: "tls.crt", missing: "tls.key" });
                 }
@@ -281,98 +163,19 @@ impl Credentials {
         Self { cloud: Some(login), ..Self::default() }
     }
 
+    /// Returns the additional authorities and the client certificate.
+    pub(super) fn tls(&self) -> (Option<&Sensitive<Vec<u8>>>, Option<&ClientCertificate>) {
+        (self.authorities.as_ref(), self.client.as_ref())
+    }
+
     /// Returns the value of the `Authorization` header.
     pub(super) fn authorization(&self) -> Option<Sensitive<String>> {
         self.login.as_ref().map(HttpLogin::authorization)
     }
 }
 
-/// Key of a Secret of the type `kubernetes.io/dockerconfigjson`.
-pub(super) const DOCKER_CONFIG: &str = ".dockerconfigjson";
-
 fn owned<K: AsRef<str>, V: AsRef<[u8]>>(data: impl IntoIterator<Item = (K, V)>) -> BTreeMap<String, Vec<u8>> {
     data.into_iter().map(|(key, value)| (key.as_ref().to_owned(), value.as_ref().to_vec())).collect()
-}
-
-pub(super) struct SecretKeys<'a>(&'a BTreeMap<String, Vec<u8>>);
-
-impl SecretKeys<'_> {
-    /// Returns the value under any spelling of `key`; an empty one counts as missing.
-    fn bytes(&self, key: &'static str) -> Result<Option<&[u8]>, CredentialsError> {
-        let spellings = SPELLINGS.iter().find(|(name, _)| *name == key).map_or(&[][..], |(_, all)| all);
-        let found = spellings.iter().find_map(|name| self.0.get(*name));
-        match found.map(Vec::as_slice) {
-            Some(value) if value.len() > MAX_VALUE_BYTES => {
-                Err(CredentialsError::Value { key, problem: "is larger than a Secret can be" })
-            }
-            Some(value) if value.iter().all(u8::is_ascii_whitespace) => Ok(None),
-            found => Ok(found),
-        }
-    }
-
-    fn text(&self, key: &'static str) -> Result<Option<&str>, CredentialsError> {
-        let Some(bytes) = self.bytes(key)? else { return Ok(None) };
-        let problem = "is not text in UTF-8";
-        std::str::from_utf8(bytes).map(Some).map_err(|_| CredentialsError::Value { key, problem })
-    }
-
-    /// Returns text of one line, without the trailing line break that `echo` adds.
-    pub(super) fn line(&self, key: &'static str) -> Result<Option<Sensitive<String>>, CredentialsError> {
-        let Some(text) = self.text(key)? else { return Ok(None) };
-        let text = text.trim_end_matches(['\r', '\n']);
-        match text.chars().any(char::is_control) {
-            true => {
-                Err(CredentialsError::Value { key, problem: "must be one line without control characters" })
-            }
-            false => Ok(Some(Sensitive(text.to_owned()))),
-        }
-    }
-
-    pub(super) fn pem(&self, key: &'static str) -> Result<Option<Vec<u8>>, CredentialsError> {
-        match self.text(key)? {
-            Some(text) if !text.contains("-----BEGIN ") => Err(CredentialsError::Value {
-                key,
-                problem: "is not PEM; it must have a line -----BEGIN …----- (base64 only once in `data`)",
-            }),
-            text => Ok(text.map(|text| text.as_bytes().to_vec())),
-        }
-    }
-
-    fn login(&self, has_ssh_key: bool) -> Result<Option<HttpLogin>, CredentialsError> {
-        let (username, token) = (self.line("username")?, self.line("bearerToken")?);
-        // Next to an ssh key, a password is that of the key; keys that need one are refused when
-        // they are parsed.
-        let password = if has_ssh_key { None } else { self.line("password")? };
-        match (username, password, token) {
-            (_, Some(_), Some(_)) => Err(CredentialsError::Both("password", "bearerToken")),
-            (_, None, Some(token)) if token.reveal().bytes().all(|byte| byte.is_ascii_graphic()) => {
-                Ok(Some(HttpLogin::Bearer(token)))
-            }
-            (_, None, Some(_)) => Err(CredentialsError::Value {
-                key: "bearerToken",
-                problem: "has characters that no token has",
-            }),
-            (Some(username), Some(_), None) if username.reveal().contains(':') => {
-                Err(CredentialsError::Value { key: "username", problem: "has a colon in it" })
-            }
-            (Some(username), Some(password), None) => Ok(Some(HttpLogin::Basic { username, password })),
-            (Some(_), None, None) if has_ssh_key => Ok(None),
-            (Some(_), None, None) => Err(CredentialsError::Missing { key: "username", missing: "password" }),
-            (None, Some(_), None) => Err(CredentialsError::Missing { key: "password", missing: "username" }),
-            (None, None, None) => Ok(None),
-        }
-    }
-
-    fn ssh(&self) -> Result<Option<SshKey>, CredentialsError> {
-        let Some(identity) = self.pem("ssh-privatekey")? else { return Ok(None) };
-        let Some(known_hosts) = self.text("known_hosts")? else {
-            return Err(CredentialsError::Missing { key: "ssh-privatekey", missing: "known_hosts" });
-        };
-        Ok(Some(SshKey {
-            identity: Sensitive(String::from_utf8_lossy(&identity).into_owned()),
-            known_hosts: Sensitive(known_hosts.to_owned()),
-        }))
-    }
 }
 
 #[cfg(test)]

@@ -11,7 +11,9 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
-use super::credentials::{CredentialsError, DOCKER_CONFIG, HttpLogin, Sensitive};
+use super::http_login::HttpLogin;
+use super::secret_keys::{CredentialsError, DOCKER_CONFIG};
+use super::sensitive::Sensitive;
 
 /// Maximum number of bytes of the file.
 const MAX_BYTES: usize = 1024 * 1024;

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use super::address::AddressError;
 use super::artifact::ArtifactError;
-use super::credentials::CredentialsError;
+use super::secret_keys::CredentialsError;
 use super::signature::SignatureError;
 
 /// Error of finding a revision or reading its files.

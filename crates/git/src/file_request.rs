@@ -5,8 +5,14 @@
 
 use ureq::http;
 
-use super::chart::Validators;
-use super::credentials::Sensitive;
+use super::sensitive::Sensitive;
+
+/// Validators of a response: its entity tag and the time of its last change.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Validators {
+    pub(super) etag: Option<String>,
+    pub(super) modified: Option<String>,
+}
 
 /// Request for a file.
 pub(super) struct FileRequest<'a> {

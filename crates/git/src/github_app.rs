@@ -8,7 +8,7 @@ use moorline_identity::SigningKey;
 use moorline_identity::github_app::{GithubApp, Installation};
 
 use super::address::{Address, HttpAddress, Kind};
-use super::credentials::{CredentialsError, SecretKeys};
+use super::secret_keys::{CredentialsError, SecretKeys};
 
 /// The port of https.
 const HTTPS_PORT: u16 = 443;

@@ -204,7 +204,7 @@ impl HttpClient {
             false => (None, SameThreadResolver(judge.0, judge.1)),
         };
         let config = Agent::config_builder()
-            .tls_config(tls_config(credentials, network)?)
+            .tls_config(tls_config(credentials.tls(), |own| network.roots(own))?)
             .proxy(proxy)
             .http_status_as_error(false)
             .max_redirects(0)

@@ -6,7 +6,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-use super::credentials::Sensitive;
+use super::sensitive::Sensitive;
 
 /// A login over http.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_cannot_be_used_is_told_by_its_fault() {
+    fn an_unusable_key_is_reported_with_the_reason() {
         let key = PrivateKey::random(&mut safe_rng(), Algorithm::Ed25519).unwrap();
         let locked = key.encrypt(&mut safe_rng(), "planted").unwrap().to_openssh(LineEnding::LF).unwrap();
         assert!(refused(&locked).contains("has a passphrase"));

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_says_nothing_of_a_path_is_told() {
+    fn a_submodule_without_a_path_is_reported() {
         let from = Address::remote("https://host/a.git").unwrap();
         for said in [
             "",

@@ -6,23 +6,26 @@
 use std::sync::Arc;
 
 use rustls::crypto::ring;
-use ureq::tls::{Certificate, ClientCert, PemItem, PrivateKey, TlsConfig, parse_pem};
+use ureq::tls::{Certificate, ClientCert, PemItem, PrivateKey, RootCerts, TlsConfig, parse_pem};
 
-use super::credentials::{ClientCertificate, Credentials, CredentialsError};
 use super::error::Error;
-use super::http::SharedNetwork;
+use super::secret_keys::{ClientCertificate, CredentialsError};
+use super::sensitive::Sensitive;
 
-/// TLS with the system's authorities and those of the Secret, and our client certificate.
-pub(super) fn tls_config(credentials: &Credentials, network: &SharedNetwork) -> Result<TlsConfig, Error> {
-    let own = match &credentials.authorities {
+/// Returns TLS settings with the authorities of the Secret, and our client certificate. `roots`
+/// adds the authorities of the system.
+pub(super) fn tls_config(
+    (authorities, client): (Option<&Sensitive<Vec<u8>>>, Option<&ClientCertificate>),
+    roots: impl FnOnce(Vec<Certificate<'static>>) -> RootCerts,
+) -> Result<TlsConfig, Error> {
+    let own = match authorities {
         Some(pem) => certificates("ca.crt", pem.reveal())?,
         None => Vec::new(),
     };
     let provider = Arc::new(ring::default_provider());
-    let client =
-        credentials.client.as_ref().map(|client| client_certificate(client, &provider)).transpose()?;
+    let client = client.map(|client| client_certificate(client, &provider)).transpose()?;
     Ok(TlsConfig::builder()
-        .root_certs(network.roots(own))
+        .root_certs(roots(own))
         .client_cert(client)
         .unversioned_rustls_crypto_provider(provider)
         .build())

@@ -16,7 +16,7 @@ pub const MAX_ANSWER_BYTES: u64 = 64 * 1024;
 /// Maximum number of bytes of a token.
 pub const MAX_TOKEN_BYTES: usize = 16 * 1024;
 
-/// Maximum time for which a token is kept, whatever its answer says.
+/// Maximum time for which a token is kept, regardless of its answer.
 pub const MAX_LIFETIME: Duration = Duration::from_secs(60 * 60);
 
 /// The status of a server that is asked too often.

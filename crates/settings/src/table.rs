@@ -206,12 +206,12 @@ pub const TABLE: &[Setting] = &[
     time!("retryBase" "Delay before a write that the cluster rejected twice is retried; the first retry is immediate, and each further delay is twice as long." retry_base 10, 10 * MINUTE),
     time!("retryCap" "Maximum delay before a rejected write is retried." retry_cap 10, HOUR),
     time!("manifestRetry" "Delay before an object with a rejected manifest is retried unchanged." manifest_retry 10 * SECOND, 24 * HOUR),
-    time!("claimTimeout" "How long a deletion waits for another Sync that may claim the object, before it needs approval." claim_timeout SECOND, HOUR),
-    time!("verifyEvery" "How often every object is verified even if no event indicates a change." verify_every HOUR, 30 * 24 * HOUR),
+    time!("claimTimeout" "Time for which a deletion waits for another Sync that may claim the object; after it, the deletion needs approval." claim_timeout SECOND, HOUR),
+    time!("verifyEvery" "Interval at which every object is verified even if no event indicates a change." verify_every HOUR, 30 * 24 * HOUR),
     number!("verifyRate" "Maximum number of objects verified per second." verify_rate 1..=1000),
-    time!("leaseDuration" "How long a Lease is valid without renewal." lease_duration 2 * SECOND, 10 * MINUTE),
-    time!("leaseRenewDeadline" "How long a leader that cannot renew its Lease continues to write." lease_renew_deadline SECOND, 10 * MINUTE),
-    time!("leaseRetryPeriod" "How often the leader renews the Lease." lease_retry_period 100, 5 * MINUTE),
+    time!("leaseDuration" "Time for which a Lease is valid without renewal." lease_duration 2 * SECOND, 10 * MINUTE),
+    time!("leaseRenewDeadline" "Time for which a leader that cannot renew its Lease continues to write." lease_renew_deadline SECOND, 10 * MINUTE),
+    time!("leaseRetryPeriod" "Interval at which the leader renews the Lease." lease_retry_period 100, 5 * MINUTE),
 ];
 
 /// Replacement of a value that is not shown.

@@ -23,7 +23,7 @@ use super::start::place;
 /// Tests that only run on the real control plane, by name, with the reasons.
 pub const ONLY_ON_A_REAL_SERVER: [(&str, &str); 11] = [
     ("a_claim_without_the_right_to_patch_asks_at_home_and_is_nothing_elsewhere", NO_RIGHTS),
-    ("a_user_who_may_not_read_leases_is_told_that_it_is_unknown", NO_RIGHTS),
+    ("a_user_who_may_not_read_leases_sees_that_it_is_unknown", NO_RIGHTS),
     (
         "a_guarded_resource_waits_for_the_backend_of_its_webhook",
         "it asks no validating webhooks, and its Deployments have no Pods",

@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn other_mistakes_are_told_as_they_are() {
+    fn other_mistakes_are_reported_unchanged() {
         check(
             "a: [1, 2\nb: 1\n",
             "2:2: found text that is not YAML: while parsing a flow sequence: did not find expected ',' or ']'",

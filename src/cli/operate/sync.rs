@@ -213,7 +213,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_numbers_that_have_changed_are_told() {
+    fn only_changed_numbers_are_printed() {
         let counts = |desired, applied, held, failed, pruned| ObjectCounts {
             desired,
             applied,

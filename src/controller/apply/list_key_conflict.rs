@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn containers_are_told_apart_by_their_names() {
+    fn containers_are_distinguished_by_their_names() {
         let pod = |containers: Value| json!({"spec": {"containers": containers}});
         let port = |number: u16| json!({"name": "web", "containerPort": number});
         let wanted = pod(

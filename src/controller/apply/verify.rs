@@ -76,7 +76,7 @@ fn is_open(seen: &Observed, how: VerifyMethod) -> bool {
 /// Verifies one object when the rate limit allows it; `None` if there is nothing to verify any
 /// more.
 pub(crate) async fn verify(work: &ApplyContext<'_>, id: &ObjectId, how: VerifyMethod) -> Option<Outcome> {
-    work.context.verify_turn().await;
+    work.context.settings.verify_turn().await;
     let open =
         work.cluster.read_observed(work.owner, |set| set.get(id).is_some_and(|seen| is_open(seen, how)));
     if !open || work.stop.is_cancelled() {

@@ -11,12 +11,12 @@ use tokio::sync::mpsc;
 
 use super::super::Context;
 use super::super::definition_update::update_definition;
-use super::super::ready_status::{ReadyCondition, ready_status};
 use super::super::status::now;
 use super::window_calls::Called;
 use super::{ListState, WindowCenter, WindowKey};
 use crate::api::{change_window_definition, namespace_change_window_definition};
 use crate::cluster::change_windows::{WindowKind, WindowRequests, WindowWatchEvent};
+use crate::controller::status::ready_status::{ReadyCondition, ready_status};
 use crate::windows::CompiledWindow;
 
 /// Follows the windows of both kinds without end.

@@ -16,21 +16,22 @@ use crate::cluster::{ApiError, Cluster};
 use crate::controller::Context;
 use crate::controller::apply::ApplyContext;
 use crate::controller::apply::recreate::run_again;
-use crate::controller::cloud_identity::{
+use crate::controller::credentials::cloud_identity::{
     TokenClusters, chart_identity, mount_credentials, source_credentials,
 };
-use crate::controller::inspect;
+use crate::controller::credentials::read_secret;
+use crate::controller::credentials::secret_permission::{chart_login, repository_login, source_login};
 use crate::controller::reconcile::decryption_keys;
 use crate::controller::reconcile::mounts::{MountSource, name_mount};
-use crate::controller::reconcile::prepare::{prepare, source_error};
+use crate::controller::reconcile::prepare::prepare;
 use crate::controller::reconcile::remote_bases::{RemoteBaseContext, TrackedBases};
 use crate::controller::reconcile::renderer::RenderContext;
 use crate::controller::reconcile::revision_gate::check_deletion;
 use crate::controller::reconcile::substitution_values;
+use crate::controller::reconcile_errors::source_error;
 use crate::controller::spec::ValidatedSpec;
 use crate::controller::spec::identity::login_owner;
 use crate::controller::status::StatusRecorder;
-use crate::controller::worker::repository_credentials::{chart_login, repository_login, source_login};
 use crate::desired::{DeletePhase, DesiredObject, DesiredSet, REDACTED};
 use crate::health::{self, Health, health};
 use crate::object::ObjectId;
@@ -68,7 +69,7 @@ pub(crate) async fn find(
     let clusters = TokenClusters { daemon: &context.cluster, asker: home };
     let credentials = match &valid_spec.secret {
         Some(secret) => {
-            let data = inspect::secret(&context.cluster, &name.namespace, secret).await?;
+            let data = read_secret(&context.cluster, &name.namespace, secret).await?;
             repository_login(context, home, name, valid_spec, (secret, data), &mut None).await?
         }
         None => source_credentials(repositories, clusters, name, valid_spec)?,
@@ -82,7 +83,7 @@ pub(crate) async fn find(
     let base_context = &RemoteBaseContext::of_sync(context, name, valid_spec, &followed, valid_spec.interval);
     let login = match &valid_spec.chart_secret {
         Some(secret) => {
-            let data = inspect::secret(&context.cluster, &name.namespace, secret).await?;
+            let data = read_secret(&context.cluster, &name.namespace, secret).await?;
             chart_login(context, home, name, valid_spec, (secret, data), &mut None).await?
         }
         None => chart_identity(repositories, clusters, name, valid_spec)?.unwrap_or_default(),
@@ -115,7 +116,7 @@ async fn mount_sources(
         let open = async || {
             let credentials = match &mount.source.secret {
                 Some(secret) => {
-                    let data = inspect::secret(&context.cluster, &name.namespace, secret).await?;
+                    let data = read_secret(&context.cluster, &name.namespace, secret).await?;
                     let of = (name, valid_spec.service_account.as_deref());
                     let to = &mount.source.address;
                     source_login(context, home, of, to, (secret, data), &mut None).await?

@@ -6,6 +6,7 @@
 //! tree.
 
 mod event_reader;
+mod live_objects;
 mod log_reader;
 mod next_plan;
 mod shared_reads;
@@ -28,6 +29,7 @@ use crate::report::next_plan::NextPlan;
 use crate::sanitize::sanitize;
 use crate::serve::LiveRequest;
 use crate::token_bucket::TokenBucket;
+pub use live_objects::serve_live_objects;
 use log_reader::MAX_LOGS;
 pub(crate) use next_plan::HeldBackSyncs;
 use next_plan::make_plan;
@@ -110,7 +112,7 @@ impl LiveViews {
     /// The plan of the newest revision of a Sync.
     async fn next_plan(&self, sync: &SyncName) -> Result<Arc<NextPlan>, String> {
         // It may have been resumed or released since the last plan.
-        let Some(order) = self.context.held_back.get(sync) else {
+        let Some(order) = self.context.reporting.held_back.get(sync) else {
             return Err("the Sync is neither suspended nor held: it takes up each commit".to_owned());
         };
         let Ok(_place) = self.plan_viewers.try_acquire() else {

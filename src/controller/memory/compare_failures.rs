@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_gone_before_its_watch_has_told_so_is_looked_at_less_and_less_often() {
+    fn an_object_that_is_gone_before_its_watch_says_so_is_compared_less_and_less_often() {
         let (mut all, gone) = (CompareFailures::default(), Outcome::Held(Hold::Unverified));
         for _ in 0..2 {
             all.learn(&id("a"), &gone, at(0), 1.0, pauses());

@@ -160,7 +160,7 @@ mod tests {
     use crate::tree::FileTree;
 
     #[test]
-    fn a_kind_without_watches_is_told_once() {
+    fn a_kind_without_watches_is_reported_once() {
         let text = |kind: &str, name: &str| {
             json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": name}}).to_string()
         };

@@ -261,7 +261,7 @@ impl HealthMonitor {
     /// Reads the statuses that are due, and evaluates them.
     pub(crate) async fn read(self: Arc<Self>, due: DueReads) {
         // The Syncs of a daemon share a few concurrent reads, with turns by namespace.
-        let _turn = self.context.reads_of(&self.owner).acquire(&self.owner.namespace).await;
+        let _turn = self.context.targets.reads_of(&self.owner).acquire(&self.owner.namespace).await;
         let (claims, others) =
             due.objects.into_iter().partition(|id: &ObjectId| id.is_kind("", "PersistentVolumeClaim"));
         for place in due.lists {

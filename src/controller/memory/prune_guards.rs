@@ -86,14 +86,14 @@ impl PruneGuardInputs<'_> {
     async fn of(&self, id: &ObjectId) -> Result<Option<PruneGuard>, ApiError> {
         let kind = id.group_kind();
         if needs_body_check(&kind) {
-            self.context.verify_turn().await;
+            self.context.settings.verify_turn().await;
             let live = self.cluster.objects().read_whole(id, None).await?;
             if live.is_some_and(|live| deletes_others(&kind, &live.body)) {
                 return Ok(Some(PruneGuard::CascadingDelete));
             }
         }
         if self.way_back {
-            self.context.verify_turn().await;
+            self.context.settings.verify_turn().await;
             let was_there = self.cluster.may_predate_apply(id, self.owner).await?;
             return Ok(was_there.filter(|was_there| *was_there).map(|_| PruneGuard::Preexisting));
         }

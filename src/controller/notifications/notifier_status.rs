@@ -3,9 +3,9 @@
 //! In: a state. Out: one write, without a retry: the next change writes again.
 
 use super::super::Context;
-use super::super::ready_status::{ReadyCondition, ready_status};
 use super::super::status::now;
 use crate::cluster::NotifierRequests;
+use crate::controller::status::ready_status::{ReadyCondition, ready_status};
 
 /// State of a Notifier.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -96,7 +96,7 @@ async fn take_up(context: &Arc<Context>, key: &str, object: Map<String, Value>) 
         return;
     };
     let known = &context.reporting.notifications.known;
-    match CompiledNotifier::compile(&notifier, &context.installation.namespace) {
+    match CompiledNotifier::compile(&notifier, &context.process.namespace) {
         Ok(compiled) => {
             known.send_modify(|known| drop(known.sound.insert(key.into(), Arc::new(compiled))));
             if is_observed(&notifier) {

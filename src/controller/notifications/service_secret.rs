@@ -7,8 +7,8 @@
 //! daemon.
 
 use super::super::Context;
-use super::super::worker::repository_credentials::lists_host;
 use crate::api::HOSTS_ANNOTATION;
+use crate::controller::credentials::secret_permission::lists_host;
 use crate::notifications::{CompiledNotifier, ServiceSecret, needed_host};
 use crate::source::SecretText;
 use moorline_identity::SecretBytes;
@@ -34,7 +34,7 @@ pub(super) async fn read_service_secret(
         return Err(format!("the Secret {name} has the keys of a daemon"));
     }
     let host = needed_host(notifier);
-    let is_own = context.installation.is_own(namespace);
+    let is_own = context.process.is_own(namespace);
     if !is_own && !found.hosts.as_deref().is_some_and(|hosts| lists_host(hosts, &host)) {
         return Err(format!(
             "the Secret {name} is not sent to {host}: it does not list that host; `kubectl annotate secret {name} -n {namespace} \

@@ -10,9 +10,10 @@ use std::cell::LazyCell;
 use std::collections::BTreeSet;
 
 use super::ReconcileContext;
-use super::prepare::{PreparedRevision, cluster_error};
+use super::prepare::PreparedRevision;
 use crate::cluster::{CrdChange, WatchRequirements};
 use crate::controller::memory::SyncMemory;
+use crate::controller::reconcile_errors::cluster_error;
 use crate::desired::Scopes;
 use crate::object::{GroupKind, ObjectId};
 use crate::report::ReconcileError;

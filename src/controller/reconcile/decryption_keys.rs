@@ -12,14 +12,14 @@ use std::time::{Duration, Instant};
 use futures::stream;
 use futures::stream::StreamExt as _;
 
-use super::prepare::cluster_error;
-use super::render_errors::too_slow;
-use super::substitution_values::{grant, is_of_the_daemon};
+use super::substitution_values::grant;
 use crate::api::SyncName;
 use crate::chance;
 use crate::clock;
 use crate::cluster::Cluster;
-use crate::controller::cloud_identity::{TokenClusters, cloud_account};
+use crate::controller::credentials::cloud_identity::{TokenClusters, cloud_account};
+use crate::controller::credentials::daemon_secret_error;
+use crate::controller::reconcile_errors::{cluster_error, too_slow};
 use crate::controller::spec::identity::account_name;
 use crate::controller::spec::{Decryption, ValidatedSpec};
 use crate::decryption::{DecryptedFiles, DecryptionKeys, Refusals, ServiceKeys, WantedKey, decrypt_files};
@@ -72,7 +72,7 @@ pub(crate) async fn read(
     account: &CloudAccount,
 ) -> Result<ReadKeys, ReconcileError> {
     if cluster.notary().is_key_secret(&name.namespace, secret) {
-        return Err(is_of_the_daemon(secret));
+        return Err(daemon_secret_error(secret));
     }
     let found = cluster.syncs().read_secret(&name.namespace, secret).await.map_err(|failure| {
         let mut reconcile_error = cluster_error(&failure);
@@ -96,7 +96,7 @@ pub(crate) async fn read(
         });
     };
     if found.holds_keys {
-        return Err(is_of_the_daemon(secret));
+        return Err(daemon_secret_error(secret));
     }
     let entries = found.data.iter().map(|(entry, bytes)| (entry.as_str(), bytes.as_slice()));
     let keys = DecryptionKeys::from_entries(entries).map(|keys| Arc::new(keys.with_account(account.clone())));

@@ -6,9 +6,8 @@
 use std::collections::BTreeSet;
 use std::time::Instant;
 
-use super::prepare::source_error;
-use super::render_errors::{comes_from_elsewhere, source_cause, too_slow};
 use crate::chance;
+use crate::controller::reconcile_errors::{comes_from_elsewhere, source_cause, source_error, too_slow};
 use crate::report::{ErrorCause, ReconcileError};
 use crate::source::{Error, LfsError, LfsFile, LfsProblem, Repository, Snapshot, fetch_lfs, fill_lfs};
 use crate::tree::LfsPointers;

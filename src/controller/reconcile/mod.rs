@@ -22,7 +22,6 @@ pub(crate) mod policy_inputs;
 pub(crate) mod prepare;
 pub(crate) mod refused_commit;
 pub mod remote_bases;
-pub(crate) mod render_errors;
 pub(crate) mod render_memory;
 pub(crate) mod renderer;
 pub(crate) mod revision_gate;
@@ -37,8 +36,10 @@ mod window_gate;
 use std::sync::OnceLock;
 
 use super::Context;
+use super::credentials::ChartLogin;
 use super::memory::SyncMemory;
 use super::memory::health_monitor::HealthMonitor;
+use super::reconcile_errors::cluster_error;
 use super::spec::ValidatedSpec;
 use super::status::StatusRecorder;
 use super::status::reconcile_result::ReconcileResult;
@@ -51,9 +52,7 @@ use mounts::MountSource;
 use object_claims::{names_revision, publish};
 use observation::{describe, observe_or_yield, wait_for_new_kinds};
 use policy_inputs::gather_policy;
-use prepare::cluster_error;
 use remote_bases::TrackedBases;
-use renderer::ChartLogin;
 use round::{execute_round, plan_round, record_execution, record_inventory};
 
 /// Most rounds of one reconcile. A new round starts if the last one brought kinds that other

@@ -8,13 +8,13 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::own_files::count;
-use super::prepare::source_error;
 use super::renderer::RenderContext;
 use crate::api::SyncName;
 use crate::clock;
+use crate::controller::credentials::secret_permission::SecretPermission;
+use crate::controller::reconcile_errors::source_error;
 use crate::controller::spec::identity::mount_owner;
 use crate::controller::spec::{ValidatedMount, ValidatedSpec, is_inside};
-use crate::controller::worker::repository_credentials::SecretPermission;
 use crate::report::{ErrorCause, ReconcileError};
 use crate::source::{
     Credentials, Error, MountedRevision, ObjectIds, OccupiedPlace, ReadLimits, Repositories, Repository,

@@ -13,7 +13,7 @@ use super::super::chance;
 use super::autoscalers::{leave_to_scalers, scaled};
 use super::crd_changes::{follow_definitions, heed_definitions};
 use super::inventory_scope::{needed_watches, record_scope, scope, watches_of_scope, written_scope};
-use super::prepare::{PreparedRevision, cluster_error, prepare};
+use super::prepare::{PreparedRevision, prepare};
 use super::refused_commit::refuse;
 use super::remote_bases::RemoteBaseContext;
 use super::renderer::RenderContext;
@@ -24,6 +24,7 @@ use super::{Aim, ReconcileContext, ReconcileResult, render_memory};
 use crate::clock;
 use crate::cluster::{ApiError, CancelFlag, WatchRequirements};
 use crate::controller::memory::SyncMemory;
+use crate::controller::reconcile_errors::cluster_error;
 use crate::controller::status::StatusRecorder;
 use crate::desired::{DesiredObject, DesiredSet};
 use crate::object::ObjectId;
@@ -270,7 +271,7 @@ pub(super) fn has_all_kinds(inputs: &ReconcileContext<'_>, prepared: &PreparedRe
 /// Records the commit of a reconcile and its desired set in the result.
 pub(super) fn describe(report: &mut ReconcileResult, prepared: &PreparedRevision) {
     report.commits.clear();
-    report.names(&prepared.revision, prepared.words.clone());
+    report.names(&prepared.revision, prepared.summary.clone());
     report.set = Some(prepared.desired.clone());
     report.last_hooks = named_delete_hooks(&prepared.desired);
     report.desired = prepared.desired.len();

@@ -9,8 +9,8 @@ use std::time::Instant;
 
 use super::lfs_files::LfsFetches;
 use super::mounts;
-use super::prepare::source_error;
 use crate::clock;
+use crate::controller::reconcile_errors::source_error;
 use crate::controller::spec::ValidatedSpec;
 use crate::metrics::{GitOperation, Metrics};
 use crate::report::ReconcileError;

@@ -214,7 +214,7 @@ async fn find_completed(inputs: &ReconcileContext<'_>, memory: &mut SyncMemory, 
 
 async fn look_at_end(inputs: &ReconcileContext<'_>, memory: &mut SyncMemory, id: &ObjectId, seen: &Observed) {
     let (Completion::Unknown(write), Some(hash)) = (seen.completion, seen.recorded_hash) else { return };
-    inputs.context.verify_turn().await;
+    inputs.context.settings.verify_turn().await;
     // Without an answer it is read in the next reconcile.
     let Ok(Some(live)) = inputs.cluster.objects().read_whole(id, None).await else { return };
     memory.completed.checked_writes.insert(id.clone(), write);

@@ -16,12 +16,11 @@ use super::mounts::{KeptMount, ReadMounts};
 use super::own_files::read_own_files;
 use super::remote_bases;
 use super::remote_bases::{RemoteBase, ResolvedBases};
-use super::render_errors::{source_cause, too_slow};
 use super::render_memory;
 use super::render_memory::MemoryLimits;
 use super::renderer::{ChartFetches, RenderContext};
 use crate::chance;
-use crate::cluster::ApiError;
+use crate::controller::reconcile_errors::{source_error, too_slow};
 use crate::controller::spec::ValidatedSpec;
 use crate::desired::{DesiredSet, Scopes, SetDigest, build_desired_set};
 use crate::object::ObjectId;
@@ -30,7 +29,7 @@ use crate::render::helm::Capabilities;
 use crate::render::{Rendered, missing_inputs};
 use crate::report::{ErrorCause, ReconcileError};
 use crate::source::{
-    CommitSummary, Error, MemoryShare, ObjectHash, ObjectIds, ReadLimits, Repository, Revision, Snapshot,
+    CommitSummary, MemoryShare, ObjectHash, ObjectIds, ReadLimits, Repository, Revision, Snapshot,
 };
 use crate::tree::MemoryLimit;
 
@@ -39,7 +38,7 @@ use crate::tree::MemoryLimit;
 pub(crate) struct PreparedRevision {
     pub(crate) revision: Revision,
     /// Author and subject of the commit.
-    pub(crate) words: CommitSummary,
+    pub(crate) summary: CommitSummary,
     /// Git object ids of the files that were read; equal ids mean equal files.
     pub(crate) ids: ObjectIds,
     /// Git id of the tree or file at the path.
@@ -187,8 +186,8 @@ async fn prepare_in(
         // Files that were never read cannot be unchanged.
         let kept = kept.ok_or_else(stopped)?;
         base_context.followed.set(kept.bases.to_vec());
-        let (tree, words) = place(repository, revision, valid_spec, by).await?;
-        return Ok(PreparedRevision { revision: revision.clone(), words, tree, ..kept });
+        let (tree, summary) = path_id_and_summary(repository, revision, valid_spec, by).await?;
+        return Ok(PreparedRevision { revision: revision.clone(), summary, tree, ..kept });
     };
     let Snapshot { files, mut ids, submodule_repositories: modules, .. } = snapshot;
     let files = context.decrypted(files, valid_spec, charts, by).await?;
@@ -198,9 +197,9 @@ async fn prepare_in(
         Rendered::Complete(_) | Rendered::Incomplete(_) => None,
     };
     let scopes = context.cluster.kinds().scopes();
-    let (made, read) =
+    let (desired, read) =
         build_on_thread(rendered, files.memory_limit().clone(), valid_spec, scopes, by).await?;
-    let rendered = Arc::new(made.without_ignored_fields(&valid_spec.ignore));
+    let rendered = Arc::new(desired.without_ignored_fields(&valid_spec.ignore));
     let kept = render_memory::kept(base_context.repositories.memory(), &base_context.sync, &rendered)?;
     let paths = || read.iter().flatten().map(String::as_str);
     let bases = bases.read(&files, paths(), by).await?;
@@ -211,10 +210,10 @@ async fn prepare_in(
     }
     let inputs: Option<Vec<&str>> = read.is_some().then(|| paths().collect());
     let mounts = mounts.kept(inputs.as_deref(), by).await?;
-    let (tree, words) = place(repository, revision, valid_spec, by).await?;
+    let (tree, summary) = path_id_and_summary(repository, revision, valid_spec, by).await?;
     Ok(PreparedRevision {
         revision: revision.clone(),
-        words,
+        summary,
         ids,
         tree,
         extra_folders: extra_folders.into_iter().collect(),
@@ -255,17 +254,17 @@ async fn build_on_thread(
     by: Instant,
 ) -> Result<(DesiredSet, Option<BTreeSet<String>>), ReconcileError> {
     let target = valid_spec.target_namespace.clone();
-    let made = chance::spawn_blocking_deterministic(move || {
+    let built = chance::spawn_blocking_deterministic(move || {
         let _turn = memory_limit.wait_for_processor();
-        wanted(rendered, &target, &scopes)
+        desired_set(rendered, &target, &scopes)
     });
-    let made = tokio::time::timeout_at(by.into(), made).await.map_err(|_| too_slow())?;
-    made.unwrap_or_else(|_| Err(stopped()))
+    let built = tokio::time::timeout_at(by.into(), built).await.map_err(|_| too_slow())?;
+    built.unwrap_or_else(|_| Err(stopped()))
 }
 
 /// Returns the desired set of a render, and the paths that it depends on unless these are whole
 /// folders.
-fn wanted(
+fn desired_set(
     rendered: Rendered,
     target: &str,
     scopes: &Scopes,
@@ -277,16 +276,16 @@ fn wanted(
         )),
         Rendered::Complete(complete) => {
             let read = complete.input_paths().cloned();
-            let made = build_desired_set(complete, target, scopes).map_err(|problems| {
+            let built = build_desired_set(complete, target, scopes).map_err(|problems| {
                 of_problems(problems.first().map_or("RenderFailed", |first| first.reason()), &problems)
             })?;
-            Ok((made, read))
+            Ok((built, read))
         }
     }
 }
 
 /// Returns the Git id at the path of a Sync, and author and subject of the commit.
-async fn place(
+async fn path_id_and_summary(
     repository: &Repository,
     revision: &Revision,
     valid_spec: &ValidatedSpec,
@@ -359,35 +358,14 @@ async fn fetch_until_complete(
     })
 }
 
-/// Maps an error of a repository to a reconcile error.
-pub(crate) fn source_error(error: Error) -> ReconcileError {
-    ReconcileError {
-        cause: source_cause(&error),
-        message: error.to_string(),
-        problems: Vec::new(),
-        permanent: error.needs_new_input(),
-    }
-}
-
-/// Maps an error of the cluster to a reconcile error.
-pub(crate) fn cluster_error(failure: &ApiError) -> ReconcileError {
-    let cause = match failure.code() {
-        Some(401 | 403) => ErrorCause::RightsMissing,
-        // A server that answers 429 is reachable: it is about to serve a new kind, or is busy.
-        Some(429) => ErrorCause::Progressing,
-        Some(_) | None => ErrorCause::ClusterUnreachable,
-    };
-    ReconcileError { cause, message: failure.to_string(), problems: Vec::new(), permanent: false }
-}
-
 fn of_problems(reason: &'static str, problems: &[impl std::fmt::Display]) -> ReconcileError {
-    let told: Vec<String> = problems.iter().take(MAX_PROBLEMS).map(ToString::to_string).collect();
-    let message = match told.as_slice() {
+    let shown: Vec<String> = problems.iter().take(MAX_PROBLEMS).map(ToString::to_string).collect();
+    let message = match shown.as_slice() {
         [only] if problems.len() == 1 => only.clone(),
         [first, ..] => format!("{first} (and {} more)", problems.len() - 1),
         [] => "the render is incomplete".to_owned(),
     };
-    ReconcileError { cause: ErrorCause::Input(reason), message, problems: told, permanent: true }
+    ReconcileError { cause: ErrorCause::Input(reason), message, problems: shown, permanent: true }
 }
 
 fn stopped() -> ReconcileError {

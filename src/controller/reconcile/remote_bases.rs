@@ -13,13 +13,13 @@ use std::time::{Duration, Instant};
 
 use futures::future::join_all;
 
-use super::prepare::source_error;
 use crate::api::SyncName;
 use crate::clock;
 use crate::controller::Context;
 use crate::controller::peers::latest_revisions;
 pub use crate::controller::peers::latest_revisions::LatestRevisions;
 use crate::controller::peers::latest_revisions::RevisionChannel;
+use crate::controller::reconcile_errors::source_error;
 use crate::controller::spec::ValidatedSpec;
 use crate::kustomize::{MissingInputs, Remote};
 use crate::metrics::{GitOperation, Metrics};

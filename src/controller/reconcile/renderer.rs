@@ -10,13 +10,13 @@ use std::time::Instant;
 use super::decryption_keys::DataKeyFetches;
 use super::lfs_files::LfsFetches;
 use super::mounts::MountSource;
-use super::prepare::{cluster_error, source_error};
 use super::remote_bases::RemoteBaseContext;
-use super::render_errors::{
-    being_fetched, check_signed, comes_from_elsewhere, of_chart, of_dependency, of_helm, too_slow,
+use crate::cluster::Cluster;
+use crate::controller::credentials::ChartLogin;
+use crate::controller::reconcile_errors::{
+    being_fetched, check_signed, cluster_error, comes_from_elsewhere, of_chart, of_dependency, of_helm,
+    too_slow,
 };
-use crate::api::SyncName;
-use crate::cluster::{Cluster, SecretData};
 use crate::controller::spec::ValidatedSpec;
 use crate::decryption::mask_files;
 use crate::helm::Helm;
@@ -25,7 +25,7 @@ use crate::position::SourcePosition;
 use crate::render::helm::{Capabilities, FetchedChart, FetchedDependency, LockedDependency};
 use crate::render::{Rendered, SourceType};
 use crate::report::{ErrorCause, ReconcileError};
-use crate::source::{ChartRef, ChartRequest, Credentials, Revision};
+use crate::source::{ChartRef, ChartRequest, Revision};
 use crate::tree::{FileTree, MemoryLimit};
 
 /// Published charts that kustomizations and charts reference. They are fetched while no memory is
@@ -49,29 +49,6 @@ pub(crate) enum WantedChart {
     Published(ChartRef, SourcePosition),
     /// A dependency of a chart.
     Dependency(LockedDependency),
-}
-
-/// Login for the server of a published chart.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct ChartLogin {
-    pub(crate) credentials: Credentials,
-    /// The Secret, as `namespace/name`; empty without one. Fetched charts are shared by the Syncs
-    /// that name the same Secret.
-    pub(crate) owner: Box<str>,
-}
-
-impl ChartLogin {
-    /// Reads the login for the server of a chart from a Secret.
-    pub(crate) fn from_secret(
-        sync: &SyncName,
-        secret: &str,
-        data: SecretData,
-        chart: &ChartRequest,
-    ) -> Result<Self, ReconcileError> {
-        let credentials = Credentials::for_registry(data.data, &chart.login_target());
-        let credentials = credentials.map_err(|error| source_error(error.into()))?;
-        Ok(Self { credentials, owner: format!("{}/{secret}", sync.namespace).into() })
-    }
 }
 
 /// Dependencies of a render.

@@ -120,7 +120,7 @@ fn weigh_claims(
     };
     let Claims { by_object: mut claims, due } =
         inputs.context.peers.claims(inputs.owner, unwanted, leaves)?;
-    let due = due.map(|due| due.saturating_duration_since(inputs.context.lifetime.began));
+    let due = due.map(|due| inputs.context.process.uptime_at(due));
     let limit = inputs.context.settings().claim_timeout;
     memory.claim_waits.judge(&mut claims, due, inputs.context.now(), limit);
     Ok(claims)

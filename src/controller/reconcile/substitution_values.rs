@@ -7,9 +7,10 @@
 
 use std::sync::Arc;
 
-use super::prepare::cluster_error;
 use crate::api::{SyncName, ValuesKind};
 use crate::cluster::{Cluster, SubstitutionValues};
+use crate::controller::credentials::daemon_secret_error;
+use crate::controller::reconcile_errors::cluster_error;
 use crate::controller::spec::{ValidatedSpec, ValuesSource};
 use crate::render::helm::ExternalValues;
 use crate::render::{Variables, Visibility};
@@ -35,7 +36,7 @@ pub(crate) async fn texts(
     values: &ValuesSource,
 ) -> Result<Option<SubstitutionValues>, ReconcileError> {
     if values.kind == ValuesKind::Secret && cluster.notary().is_key_secret(&name.namespace, &values.name) {
-        return Err(is_of_the_daemon(&values.name));
+        return Err(daemon_secret_error(&values.name));
     }
     let found = cluster.substitution_sources().read(values.kind, &name.namespace, &values.name).await;
     let found = found.map_err(|failure| {
@@ -53,7 +54,7 @@ pub(crate) async fn texts(
         reconcile_error
     })?;
     match found {
-        Some(found) if found.holds_keys => Err(is_of_the_daemon(&values.name)),
+        Some(found) if found.holds_keys => Err(daemon_secret_error(&values.name)),
         None if !values.optional => Err(ReconcileError {
             cause: ErrorCause::ValuesMissing,
             message: format!(
@@ -79,19 +80,6 @@ pub(crate) fn unwatched(name: &SyncName, values: &ValuesSource) -> ReconcileErro
         values.field, values.name
     );
     ReconcileError { cause: ErrorCause::RightsMissing, message, problems: Vec::new(), permanent: false }
-}
-
-/// Error for a Secret with the keys of the daemon, by which objects are proven: no Sync may read
-/// them.
-pub(in crate::controller) fn is_of_the_daemon(name: &str) -> ReconcileError {
-    ReconcileError {
-        cause: ErrorCause::SpecInvalid,
-        message: format!(
-            "the Secret {name} holds the keys of the daemon, which no Sync may use; name another Secret"
-        ),
-        problems: Vec::new(),
-        permanent: true,
-    }
 }
 
 /// Returns the command that grants the permissions of the Sync.

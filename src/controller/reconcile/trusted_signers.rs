@@ -6,10 +6,10 @@
 
 use std::sync::Arc;
 
-use super::prepare::cluster_error;
 use super::substitution_values::grant;
 use crate::api::{SyncName, ValuesKind};
 use crate::cluster::{Cluster, SecretData};
+use crate::controller::reconcile_errors::cluster_error;
 use crate::controller::spec::Verification;
 use crate::report::{ErrorCause, ReconcileError};
 use crate::source::{SignaturePolicy, TrustedKeys, TrustedKeysError};

@@ -9,7 +9,7 @@ use super::SyncWorker;
 use super::read_watch::ReadWatch;
 use crate::api::ValuesKind;
 use crate::cluster::Cluster;
-use crate::controller::cloud_identity::TokenClusters;
+use crate::controller::credentials::cloud_identity::TokenClusters;
 use crate::controller::reconcile::decryption_keys;
 use crate::controller::spec::ValidatedSpec;
 use crate::decryption::DecryptionKeys;

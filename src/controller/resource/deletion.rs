@@ -21,7 +21,7 @@ pub(super) async fn finalize(worker: &mut SyncWorker, sync: &Value, leaving: &De
     worker.has_begun_deletion = begun || mandate == DeletionDecision::Delete;
     worker.context.peers.begin_deletion(&worker.name, !matches!(mandate, DeletionDecision::Held(_)));
     worker.stop().await;
-    let (mut ending, mut seen) = (worker.context.lifetime.ending.clone(), worker.snapshots.clone());
+    let (mut ending, mut seen) = (worker.context.process.ending.clone(), worker.snapshots.clone());
     let brake = DeletionStop::new(LiveSync::of(sync), seen.clone());
     let going = DeletionContext {
         context: &worker.context,

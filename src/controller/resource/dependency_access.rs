@@ -9,7 +9,7 @@ use super::SyncWorker;
 use crate::api::SyncName;
 use crate::clock;
 use crate::cluster::Cluster;
-use crate::controller::reconcile::prepare::cluster_error;
+use crate::controller::reconcile_errors::cluster_error;
 use crate::controller::spec::ValidatedSpec;
 use crate::report::{ErrorCause, ReconcileError};
 

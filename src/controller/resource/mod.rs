@@ -28,11 +28,11 @@ use tokio::sync::{Notify, watch};
 use tokio::task::{AbortHandle, JoinHandle};
 
 use super::Context;
+use super::credentials::secret_permission::SecretPermission;
 use super::notifications::pull_requests::PlanTarget;
 use super::status::StatusRecorder;
 use super::status::log_lines::{LogSubject, Tone};
 use super::status::writer::write_statuses;
-use super::worker::repository_credentials::SecretPermission;
 use super::worker::{ReconcileRequest, run_reconciler};
 use crate::api::SyncName;
 use crate::cluster::{LatestSnapshot, jitter};
@@ -138,7 +138,7 @@ pub(crate) async fn run_worker(
             changed = snapshots.changed() => if changed.is_err() { break },
             () = inputs_changed.notified() => {}
             // The settings decide, among others, whose rights the Sync may use.
-            () = context.settings.reset.notified() => {}
+            () = context.settings.replaced.notified() => {}
             () = tokio::time::sleep(jitter(retry)), if again => {}
         }
     }
@@ -252,7 +252,7 @@ impl SyncWorker {
     /// Notes the Sync for plans of pull requests, and for viewers of its plan.
     fn note_plan_target(&self, request: &ReconcileRequest) {
         if self.context.reporting.board.is_read() {
-            self.context.held_back.note(&self.name, request);
+            self.context.reporting.held_back.note(&self.name, request);
         }
         let Some(sync) = self.snapshots.borrow().as_ref().map(|seen| seen.sync.clone()) else { return };
         let (center, settings) = (&self.context.reporting.notifications, self.context.settings());
@@ -266,7 +266,7 @@ impl SyncWorker {
 
     /// Ends plans with a login and an identity that the Sync may not use any more.
     fn forget_plan_target(&self) {
-        self.context.held_back.forget(&self.name);
+        self.context.reporting.held_back.forget(&self.name);
         self.context.reporting.notifications.pull_requests.forget(&self.name);
     }
 

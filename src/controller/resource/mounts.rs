@@ -10,10 +10,10 @@ use super::secrets::{WatchedSecret, followed};
 use super::signers;
 use super::signers::WatchedSigners;
 use crate::cluster::{Cluster, SecretData};
-use crate::controller::cloud_identity::{TokenClusters, mount_credentials};
+use crate::controller::credentials::cloud_identity::{TokenClusters, mount_credentials};
+use crate::controller::credentials::secret_permission::{SecretPermission, source_login};
 use crate::controller::reconcile::mounts::{MountSource, name_mount};
 use crate::controller::spec::{ValidatedMount, ValidatedSpec};
-use crate::controller::worker::repository_credentials::{SecretPermission, source_login};
 use crate::report::{ErrorCause, ReconcileError};
 use crate::source::TrustedKeys;
 

@@ -25,7 +25,7 @@ use crate::api::{
 };
 use crate::cluster::version;
 use crate::controller::deletion::DeletionRequest;
-use crate::controller::reconcile::prepare;
+use crate::controller::reconcile_errors::{cluster_error, source_error};
 use crate::controller::spec;
 use crate::controller::spec::{ValidatedSpec, validate_within};
 use crate::controller::status::board_entry::set_source;
@@ -53,7 +53,7 @@ impl SyncWorker {
         };
         // Publish the source before the first request, so that Syncs of other repositories do not
         // wait for this one.
-        match source_of(&self.name, value, self.context.installation.disk.as_deref()) {
+        match source_of(&self.name, value, self.context.process.disk()) {
             Some((address, reference, suspended)) => {
                 self.context.peers.set_source(&self.name, &address, &reference, suspended);
             }
@@ -77,7 +77,7 @@ impl SyncWorker {
             return NextAction::LeaveToPeer;
         }
         self.update_status_recorder(value, sync.status.clone(), sync.spec.suspend);
-        let disk = self.context.installation.disk.as_deref();
+        let disk = self.context.process.disk();
         let valid_spec = spec::check_fields(value, &sync.spec);
         let valid_spec = match valid_spec.and_then(|()| validate_within(&self.name, &sync.spec, disk)) {
             Ok(valid_spec) => valid_spec,
@@ -103,7 +103,7 @@ impl SyncWorker {
             Err(message) => return refuse(ErrorCause::ServiceAccountRequired, message),
         }
         if let Some(failure) = finalizer(self, &sync).await {
-            return NextAction::Refuse(prepare::cluster_error(&failure));
+            return NextAction::Refuse(cluster_error(&failure));
         }
         match self.build_request(&sync, valid_spec).await {
             Ok(request) => NextAction::Reconcile(Box::new(request)),
@@ -146,7 +146,7 @@ impl SyncWorker {
             .sources
             .repositories
             .repository(&valid_spec.address, &owner, &credentials)
-            .map_err(prepare::source_error)?
+            .map_err(source_error)?
             .on_behalf_of(&self.name.namespace);
         may_depend(self, &valid_spec, &home).await?;
         let valid_spec = filled(self, valid_spec, &home).await?;

@@ -8,16 +8,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-use super::super::inspect::secret;
+use super::super::credentials::read_secret;
 use super::SyncWorker;
 use super::versions::Versions;
 use crate::api::{SyncName, ValuesKind};
 use crate::clock;
 use crate::cluster::{Cluster, SecretData, SharedWatch, ValuesWatchEvent};
-use crate::controller::cloud_identity::{TokenClusters, chart_identity, source_credentials};
-use crate::controller::reconcile::renderer::ChartLogin;
+use crate::controller::credentials::ChartLogin;
+use crate::controller::credentials::cloud_identity::{TokenClusters, chart_identity, source_credentials};
+use crate::controller::credentials::secret_permission::{chart_login, repository_login};
 use crate::controller::spec::ValidatedSpec;
-use crate::controller::worker::repository_credentials::{chart_login, repository_login};
 use crate::report::ReconcileError;
 use crate::source::Credentials;
 
@@ -129,7 +129,7 @@ impl WatchedSecret {
         }
         *lock(&self.versions) = Versions::default();
         let began = clock::now();
-        let found = secret(cluster, &sync.namespace, &self.name).await.map(Arc::new);
+        let found = read_secret(cluster, &sync.namespace, &self.name).await.map(Arc::new);
         if let Ok(data) = &found {
             self.following.offer(data, began);
         }

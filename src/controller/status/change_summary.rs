@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_are_counted_and_told_by_their_kind() {
+    fn changes_are_counted_and_listed_by_their_kind() {
         let outcomes = [
             ("a", Outcome::Created),
             ("b", Outcome::Created),
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_revision_that_changes_what_is_wanted_is_told_once() {
+    fn a_revision_that_changes_the_desired_set_is_noted_once() {
         let at = |revision: &str, digest: &str, subject: &str| {
             let entry = serde_json::json!({"revision": revision, "short": revision, "subject": subject, "author": "Ada",
                 "time": "2026-01-01T00:00:00Z", "result": "Applied", "duration": "1.2s", "changes": {"created": 3}});

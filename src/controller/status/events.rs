@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_of_readiness_is_told_once() {
+    fn a_change_of_readiness_is_reported_once() {
         let said = |status: &str, reason: &str| {
             let ready = serde_json::json!({"type": "Ready", "status": status, "reason": reason, "message": "why", "lastTransitionTime": "2026-01-01T00:00:00Z"});
             serde_json::from_value::<SyncStatus>(serde_json::json!({"conditions": [ready]})).unwrap()
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_repaired_is_told_as_far_as_it_is_known() {
+    fn a_repair_is_reported_with_the_known_fields() {
         let id = ObjectId::parse("/ConfigMap|shop/web").unwrap();
         let drift = |fields: &[&str], manager: Option<&str>| {
             let fields = fields.iter().map(|&field| field.to_owned()).collect();

@@ -17,6 +17,7 @@ use super::reconcile_result::ReconcileResult;
 use super::worker_event::WorkerEvent;
 use crate::api::{ConditionType, SyncName, SyncStatus};
 use crate::cluster::Cluster;
+use crate::controller::live_views::HeldBackSyncs;
 use crate::controller::notifications::NotificationCenter;
 use crate::grammar;
 use crate::metrics::Metrics;
@@ -50,6 +51,8 @@ pub struct Reporting {
     pub(in crate::controller) events: Allowances,
     /// The Notifiers, and the way to them.
     pub(in crate::controller) notifications: NotificationCenter,
+    /// Syncs that take up no new revision, for viewers of their plans. Written by `resource/`.
+    pub(in crate::controller) held_back: HeldBackSyncs,
 }
 
 impl Reporting {
@@ -61,7 +64,8 @@ impl Reporting {
         notifications: NotificationCenter,
     ) -> Self {
         let (lines, events) = (Lines::new(), Allowances::new(EVENTS));
-        Self { cluster, metrics, health, board, held_by, notebook, lines, events, notifications }
+        let held_back = HeldBackSyncs::default();
+        Self { cluster, metrics, health, board, held_by, notebook, lines, events, notifications, held_back }
     }
 
     /// Logs and counts an event.

@@ -14,6 +14,7 @@ pub(crate) mod log_lines;
 pub(crate) mod metrics_and_logs;
 pub(crate) mod notifications;
 pub(crate) mod overrides;
+pub(in crate::controller) mod ready_status;
 pub(crate) mod reconcile_result;
 mod recorded_state;
 pub(crate) mod revision_change;

@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_sync_follows_is_told_without_a_login() {
+    fn the_source_of_a_sync_is_shown_without_its_login() {
         let follows = |url: &str| {
             let spec = json!({
                 "source": {"git": {"url": url, "ref": {"branch": "main"}}}, "path": "a", "interval": "30s",

@@ -43,13 +43,13 @@ pub(crate) type NamespaceSyncs = BTreeMap<Box<str>, Arc<Value>>;
 
 /// The Syncs of the cluster that this daemon serves, by namespace.
 #[derive(Default)]
-pub(crate) struct KnownSyncs {
+pub(crate) struct NamespacedSyncs {
     namespaces: Mutex<HashMap<Box<str>, watch::Sender<NamespaceSyncs>>>,
     /// True once a list was complete.
     is_listed: watch::Sender<bool>,
 }
 
-impl KnownSyncs {
+impl NamespacedSyncs {
     /// Notes the state of a Sync; none if it is gone.
     pub(super) fn note_sync(&self, name: &SyncName, sync: Option<&Arc<Value>>) {
         let mut namespaces = self.lock();

@@ -6,7 +6,7 @@
 
 use crate::api::{ClusterGenerator, SyncName};
 use crate::cluster::{Cluster, SyncSetRequests};
-use crate::controller::reconcile::prepare::cluster_error;
+use crate::controller::reconcile_errors::cluster_error;
 use crate::report::{ErrorCause, ReconcileError};
 use crate::sync_set::{ListedSecret, MAX_SETS, label_selector};
 

@@ -12,10 +12,10 @@ use tokio::sync::Notify;
 
 use super::super::Context;
 use super::super::resource::secrets::{WatchedSecret, follow};
-use super::super::worker::repository_credentials::{SecretPermission, repository_login};
 use crate::api::{GitGenerator, SyncName, SyncSet, SyncSpec, TagGenerator};
 use crate::cluster::{Cluster, SecretData};
-use crate::controller::reconcile::prepare::source_error;
+use crate::controller::credentials::secret_permission::{SecretPermission, repository_login};
+use crate::controller::reconcile_errors::source_error;
 use crate::controller::spec::identity::login_owner;
 use crate::controller::spec::{ValidatedSpec, validate_within};
 use crate::report::{ErrorCause, ReconcileError};

@@ -11,7 +11,7 @@ use super::super::Context;
 use super::set_repository::{GeneratorSource, SetRepository, validated};
 use crate::api::{GitGenerator, SyncName, SyncSet};
 use crate::cluster::Cluster;
-use crate::controller::reconcile::prepare::source_error;
+use crate::controller::reconcile_errors::source_error;
 use crate::report::{ErrorCause, ReconcileError};
 use crate::source::{FileSelection, ObjectIds, ReadLimits, Reference, Repository, Revision};
 use crate::sync_set::{read_folders, select_files};
@@ -31,7 +31,7 @@ impl SetSource {
         set: &SyncSet,
         generator: &GitGenerator,
     ) -> Result<Self, ReconcileError> {
-        let disk = context.installation.disk.as_deref();
+        let disk = context.process.disk();
         let valid_spec = validated(disk, name, set, GeneratorSource::Git(generator))?;
         Ok(Self { generator: generator.clone(), repository: SetRepository::new(valid_spec) })
     }

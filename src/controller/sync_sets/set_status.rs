@@ -5,11 +5,11 @@
 use serde_json::{Value, json};
 
 use super::super::Context;
-use super::super::ready_status::{ReadyCondition, ready_status};
 use super::super::status::events::event;
 use super::super::status::now;
 use crate::api::{AllowedFork, HeldRemoval, Reason, RolloutStatus, SetCounts, SetRevision, SyncName};
 use crate::cluster::SyncSetRequests;
+use crate::controller::status::ready_status::{ReadyCondition, ready_status};
 
 /// Maximum number of names in a text.
 const MAX_NAMES: usize = 10;

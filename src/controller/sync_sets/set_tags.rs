@@ -12,7 +12,7 @@ use super::super::Context;
 use super::set_repository::{GeneratorSource, SetRepository, refused, validated};
 use crate::api::{SyncName, SyncSet, TagGenerator};
 use crate::cluster::Cluster;
-use crate::controller::reconcile::prepare::source_error;
+use crate::controller::reconcile_errors::source_error;
 use crate::report::ReconcileError;
 use crate::source::{TagFilter, TagSelection, VersionRangeError};
 
@@ -30,7 +30,7 @@ impl SetTags {
         set: &SyncSet,
         generator: &TagGenerator,
     ) -> Result<Self, ReconcileError> {
-        let disk = context.installation.disk.as_deref();
+        let disk = context.process.disk();
         let valid_spec = validated(disk, name, set, GeneratorSource::Tags(generator))?;
         Ok(Self { selection: tag_selection(generator)?, repository: SetRepository::new(valid_spec) })
     }

@@ -28,7 +28,7 @@ use crate::api::{
 };
 use crate::clock;
 use crate::cluster::{ApiError, Cluster};
-use crate::controller::reconcile::prepare::cluster_error;
+use crate::controller::reconcile_errors::cluster_error;
 use crate::controller::{chance, spec};
 use crate::report::{ErrorCause, ReconcileError};
 use crate::sync_set::{
@@ -194,8 +194,7 @@ impl SetWorker {
             rest(Reason::SpecInvalid, "this version of Moorline cannot read the spec".to_owned())
         })?;
         let owner = SetOwner::of(raw);
-        let identity =
-            validated(self.context.installation.disk.as_deref(), &self.name, &set, GeneratorSource::None)?;
+        let identity = validated(self.context.process.disk(), &self.name, &set, GeneratorSource::None)?;
         self.context
             .may_act_as_itself(&self.name, &identity)
             .map_err(|message| rest(Reason::ServiceAccountRequired, message))?;
@@ -382,7 +381,7 @@ fn of_gone() -> PassEnd {
 fn check_child(context: &Context, name: &SyncName, manifest: &Value) -> Result<(), String> {
     let sync = spec::read(manifest.clone()).map_err(|refusal| refusal.to_string())?;
     spec::check_fields(manifest, &sync.spec).map_err(|refusal| refusal.to_string())?;
-    let disk = context.installation.disk.as_deref();
+    let disk = context.process.disk();
     let valid_spec = spec::validate_within(name, &sync.spec, disk).map_err(|refusal| refusal.to_string())?;
     context.may_act_as_itself(name, &valid_spec)
 }

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 
 use crate::clock;
 use crate::cluster::{ApiError, Cluster};
-use crate::controller::reconcile::prepare::cluster_error;
+use crate::controller::reconcile_errors::cluster_error;
 use crate::controller::status::StatusRecorder;
 use crate::object::ObjectId;
 use crate::report::{ErrorCause, ReconcileError};

@@ -1,4 +1,5 @@
-//! Clusters other than the home cluster, in which Syncs have their objects.
+//! The clusters in which Syncs have their objects: others than the home cluster, and that one as
+//! ServiceAccounts see it (`home_access.rs`).
 //!
 //! In: `spec.cluster` of a Sync, and the data of the Secret that it names.
 //! Out: one [`Cluster`] for each Secret, shared by its Syncs. It has a connection, watches, limits
@@ -6,6 +7,7 @@
 //! never used for it. A Secret with other data gets a new connection.
 
 mod attempts;
+mod home_access;
 mod identity;
 mod kubeconfig;
 
@@ -16,7 +18,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::Context;
-use super::reconcile::prepare::cluster_error;
+use super::reconcile_errors::cluster_error;
 use super::spec::TargetSecret;
 use super::status::StatusRecorder;
 use super::status::board::{Board, FollowedCluster};
@@ -29,6 +31,7 @@ use crate::report::board::cluster_name;
 use crate::report::{ErrorCause, ReconcileError};
 use crate::source::OutboundClient;
 use attempts::Attempts;
+use home_access::HomeAccess;
 use identity::{Confirmation, IDENTITY_NAMESPACE, check_id, read_id, unread};
 use kubeconfig::read_access;
 
@@ -42,9 +45,10 @@ const MAX_PERMISSIONS: usize = 4096;
 /// Creates the connection to another cluster; tests replace it.
 pub type RemoteConnector = Box<dyn Fn(&RemoteAccess) -> Result<Connection, String> + Send + Sync>;
 
-/// All other clusters of a daemon.
+/// The clusters with objects of Syncs: the home cluster and all others.
 #[derive(Default)]
 pub struct Targets {
+    home: HomeAccess,
     state: Mutex<TargetState>,
     /// Attempts to connect, one at a time for each cluster.
     attempts: Attempts,
@@ -54,7 +58,7 @@ pub struct Targets {
 #[derive(Default)]
 struct TargetState {
     /// Id of the home cluster, once read.
-    home: Option<Box<str>>,
+    home_id: Option<Box<str>>,
     /// Clusters by their marks.
     known: HashMap<Box<str>, Target>,
     /// Times at which a ServiceAccount was allowed to read the Secret of a mark.
@@ -91,13 +95,13 @@ impl Targets {
     /// cluster has to be read for that.
     pub(super) fn placed(&self, name: &SyncName, sync: &Value) -> Option<SyncName> {
         let Some(secret) = secret_of(sync) else { return Some(name.clone()) };
-        let home = self.lock().home.clone()?;
+        let home = self.lock().home_id.clone()?;
         Some(name.in_target(&mark_of(&home, &name.namespace, &secret)))
     }
 
     /// Reads the id of the home cluster, once; false if that fails.
     pub(super) async fn identify_home(&self, cluster: &Cluster) -> bool {
-        if self.lock().home.is_some() {
+        if self.lock().home_id.is_some() {
             return true;
         }
         let found = read_id(cluster).await.ok();
@@ -107,13 +111,30 @@ impl Targets {
             );
         }
         let mut state = self.lock();
-        state.home = state.home.take().or(found);
-        state.home.is_some()
+        state.home_id = state.home_id.take().or(found);
+        state.home_id.is_some()
     }
 
-    /// Returns the queue for reads of statuses in the cluster of a Sync, if that is another one.
-    pub(super) fn reads_of(&self, sync: &SyncName) -> Option<FairQueue> {
-        self.lock().known.get(sync.target()?).map(|target| target.reads.clone())
+    /// Returns the home cluster as a user sees it, and connects as that user the first time.
+    pub(super) async fn impersonate(
+        &self,
+        home: &Cluster,
+        user: String,
+        http2: bool,
+    ) -> Result<Cluster, ReconcileError> {
+        self.home.impersonate(home, user, http2).await
+    }
+
+    /// Runs a function for the home cluster as each impersonated user sees it.
+    pub(super) async fn for_each_identity(&self, act: impl Fn(&Cluster)) {
+        self.home.for_each(act).await;
+    }
+
+    /// Returns the queue for reads of statuses in the cluster of a Sync.
+    pub(super) fn reads_of(&self, sync: &SyncName) -> FairQueue {
+        let state = self.lock();
+        let other = sync.target().and_then(|mark| state.known.get(mark));
+        other.map_or(&self.home.reads, |target| &target.reads).clone()
     }
 
     /// Removes a Sync; a cluster without Syncs is left.
@@ -255,12 +276,12 @@ pub(super) async fn check_use(
     (secret, account): (&TargetSecret, Option<&str>),
     home: &Cluster,
 ) -> Result<(), ReconcileError> {
-    let id = context.targets.lock().home.clone();
+    let id = context.targets.lock().home_id.clone();
     let mark = id.map(|id| mark_of(&id, &sync.namespace, secret));
     if mark.is_none() || mark.as_deref() != sync.target() {
         return Err(failure(ErrorCause::SpecInvalid, CHANGED.to_owned()));
     }
-    let is_own = context.installation.is_own(&sync.namespace);
+    let is_own = context.process.is_own(&sync.namespace);
     let (Some(account), false) = (account, is_own) else { return Ok(()) };
     let key = (mark.unwrap_or_default().into_boxed_str(), Box::from(account));
     if context.targets.is_permitted(&key) {

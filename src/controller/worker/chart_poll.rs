@@ -9,14 +9,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::Reconciler;
-use super::repository_credentials::SecretPermission;
 use super::signature_check::source_id;
 use crate::api::SyncName;
 use crate::cluster::Cluster;
 use crate::controller::Context;
-use crate::controller::reconcile::prepare::source_error;
-use crate::controller::reconcile::render_errors::of_chart;
-use crate::controller::reconcile::renderer::ChartLogin;
+use crate::controller::credentials::ChartLogin;
+use crate::controller::credentials::secret_permission::SecretPermission;
+use crate::controller::reconcile_errors::{of_chart, source_error};
 use crate::controller::spec::ValidatedSpec;
 use crate::report::ReconcileError;
 use crate::source::{ChartError, ChartRequest, ChartVersion, Error, Revision, TrustedKeys};

@@ -208,7 +208,7 @@ mod tests {
     /// Counts the reports in two minutes on an object that changes between healthy and unhealthy
     /// each second.
     #[test]
-    fn who_changes_to_and_fro_is_told_of_less_often() {
+    fn an_object_whose_health_alternates_is_reported_less_often() {
         let at = |second| Duration::from_secs(second);
         let is = |unwell: bool| HealthSummary {
             objects: 1,
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_in_other_words_is_told_from_time_to_time() {
+    fn a_new_message_of_the_same_health_is_reported_from_time_to_time() {
         let at = |second| Duration::from_secs(second);
         let is = |progressing| HealthSummary { objects: 9, progressing, ..HealthSummary::default() };
         let mut reported = ReportedHealth::default();

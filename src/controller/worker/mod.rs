@@ -18,7 +18,6 @@ mod periodic_verification;
 mod poll;
 mod reconcile_run;
 mod reconcile_task;
-pub(crate) mod repository_credentials;
 mod request;
 mod rollback;
 mod server_lags;
@@ -216,7 +215,7 @@ pub(crate) async fn run_reconciler(
 impl Reconciler {
     async fn run(&mut self, orders: &mut watch::Receiver<ReconcileRequest>) {
         let context = self.context.clone();
-        let mut ending = context.lifetime.ending.clone();
+        let mut ending = context.process.ending.clone();
         let wakeups = context.peers.wakeups(&self.owner);
         let dependency_notify = context.peers.dependency_notify(&self.owner);
         let event = self.spec_event();
@@ -233,7 +232,7 @@ impl Reconciler {
             }
             let hurries = self.render_attempts.next();
             let next = self.schedule.next().into_iter().chain(next_read(self)).chain(hurries).min();
-            let next = next.map(|due| context.instant(due));
+            let next = next.map(|due| context.process.instant(due));
             let event = tokio::select! {
                 changed = orders.changed() => match changed {
                     Ok(()) => self.on_request(orders.borrow_and_update().clone()),
@@ -293,7 +292,7 @@ impl Reconciler {
         end_verifying(self).await;
         if let Some(passing) = self.running_reconcile.take() {
             // Longer work is dropped, as when the process is killed; every write survives that.
-            let _ = tokio::time::timeout(self.context.lifetime.grace, passing).await;
+            let _ = tokio::time::timeout(self.context.process.grace, passing).await;
         }
         self.drop_old_identities();
         self.order.cluster.release_watches(&self.owner);

@@ -19,7 +19,7 @@ use crate::controller::Context;
 use crate::controller::peers::latest_revisions;
 use crate::controller::peers::latest_revisions::RevisionChannel;
 use crate::controller::reconcile::mounts::MountSource;
-use crate::controller::reconcile::prepare::source_error;
+use crate::controller::reconcile_errors::source_error;
 use crate::controller::spec::ValidatedSpec;
 use crate::metrics::GitOperation;
 use crate::report::ReconcileError;

@@ -104,7 +104,7 @@ pub(super) async fn end_verifying(worker: &mut Reconciler) {
     worker.verify_stop.cancel();
     if let Some(verifying) = worker.verifying.take() {
         // A longer one is dropped, as when the process is killed.
-        let _ = tokio::time::timeout(worker.context.lifetime.grace, verifying).await;
+        let _ = tokio::time::timeout(worker.context.process.grace, verifying).await;
     }
 }
 

@@ -89,7 +89,7 @@ fn recalled(worker: &mut Reconciler) -> SyncMemory {
 }
 
 /// Returns everything that a reconcile needs beside its target, as of now.
-fn drive(worker: &Reconciler) -> ReconcileRun {
+fn new_run(worker: &Reconciler) -> ReconcileRun {
     ReconcileRun {
         context: worker.context.clone(),
         owner: worker.owner.clone(),
@@ -159,10 +159,10 @@ pub(super) fn start_reconcile(worker: &mut Reconciler) {
                 hold: worker.order.hold.clone(),
                 ..ReconcileResult::default()
             };
-            let drive = drive(worker);
+            let run = new_run(worker);
             let pass = async move {
                 if let Some(newest) = &waiting {
-                    drive.tell_unrendered(&memory, newest).await;
+                    run.tell_unrendered(&memory, newest).await;
                 }
                 (memory, report, None)
             };
@@ -177,7 +177,7 @@ pub(super) fn start_reconcile(worker: &mut Reconciler) {
     worker.verify_stop.cancel();
     let verifying = worker.verifying.take();
     worker.stop = CancelFlag::default();
-    let drive = drive(worker);
+    let run = new_run(worker);
     let (held, answered) = (held(worker).cloned(), worker.answered.clone());
     worker.running_reconcile = Some(
         async move {
@@ -185,28 +185,28 @@ pub(super) fn start_reconcile(worker: &mut Reconciler) {
                 Some(verifying) => Some(verifying.await),
                 None => None,
             };
-            let Some(cluster) = in_a_term(&drive.order.cluster, &drive.stop).await else {
+            let Some(cluster) = in_a_term(&run.order.cluster, &run.stop).await else {
                 return (memory, ReconcileResult { stopped: true, ..ReconcileResult::default() }, None);
             };
-            let drive = ReconcileRun { order: ReconcileRequest { cluster, ..drive.order.clone() }, ..drive };
+            let run = ReconcileRun { order: ReconcileRequest { cluster, ..run.order.clone() }, ..run };
             if let Some(newest) = &waiting {
-                drive.tell_unrendered(&memory, newest).await;
+                run.tell_unrendered(&memory, newest).await;
             }
             let (mut report, kept) = match target {
                 ReconcileTarget::Apply { revision, rejected } => {
-                    drive.apply(&mut memory, (revision, rejected), held).await
+                    run.apply(&mut memory, (revision, rejected), held).await
                 }
                 ReconcileTarget::Hold { revision, newest } => {
-                    drive.hold(&mut memory, (revision, newest), held).await
+                    run.hold(&mut memory, (revision, newest), held).await
                 }
-                ReconcileTarget::Keep { held, refused } => drive.keep(&mut memory, *held, refused).await,
+                ReconcileTarget::Keep { held, refused } => run.keep(&mut memory, *held, refused).await,
                 ReconcileTarget::Nothing(reconcile_error) => (
                     ReconcileResult { reconcile_error: Some(reconcile_error), ..ReconcileResult::default() },
                     None,
                 ),
             };
             report.request = answered;
-            report.hold.clone_from(&drive.order.hold);
+            report.hold.clone_from(&run.order.hold);
             // For the reconcile the object was as desired; only this outcome reports that it
             // was repaired.
             if let Some((id, Some(outcome))) = verified.filter(|(id, _)| !report.outcomes.contains_key(id))

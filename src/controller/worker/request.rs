@@ -7,14 +7,14 @@
 use std::sync::Arc;
 
 use super::mount_poll;
-use super::repository_credentials::SecretPermission;
 use crate::adopt::AdoptedFrom;
 use crate::api::{RevisionHold, WindowOverride};
 use crate::cluster::Cluster;
 use crate::cluster::remote::is_same_cluster;
+use crate::controller::credentials::ChartLogin;
+use crate::controller::credentials::secret_permission::SecretPermission;
 use crate::controller::peers::latest_revisions::{SourceKey, source_key};
 use crate::controller::reconcile::mounts::MountSource;
-use crate::controller::reconcile::renderer::ChartLogin;
 use crate::controller::spec::identity::{login_owner, mount_owner};
 use crate::controller::spec::{ValidatedSource, ValidatedSpec};
 use crate::report::ReconcileError;

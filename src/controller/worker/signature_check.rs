@@ -121,7 +121,7 @@ impl RevisionCheck {
                 let (before, now) = (before.to_string().into(), now.to_string().into());
                 return Err(Error::Lowered { before, now });
             }
-            // Artifacts have no history: whatever a tag names now is as good as its signature.
+            // Artifacts have no history: the signature alone decides about a moved tag.
             Some(Ordering::Equal) | None if is_artifact => return Ok(()),
             Some(Ordering::Equal) | None => {}
         }

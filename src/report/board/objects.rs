@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn every_object_is_told_once_and_in_order() {
+    fn every_object_is_listed_once_and_in_order() {
         let set = set(&["b", "d", "f"]);
         let failed = Failure { reason: FailureReason::WebhookDenied, message: "no".into(), manifest: true };
         let over = Hold::PruneBudgetExceeded { prunes: 3, owned: 9 };
@@ -473,7 +473,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_done_is_told_until_something_else_is() {
+    fn the_last_change_is_shown_until_the_next_one() {
         let (old, new) = (set(&["a", "b"]), set(&["b", "c"]));
         let created = [id("a"), id("b")].map(|id| (id, Outcome::Created));
         let first = ObjectList::new(Some(&old), &BTreeMap::from(created), &Arc::default());

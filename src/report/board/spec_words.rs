@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_spec_is_told_in_words_with_its_defaults() {
+    fn a_spec_is_shown_in_words_with_its_defaults() {
         let all = told(json!({}));
         for expect in [
             "Prune: Objects that Git no longer contains are deleted. If a commit deletes more than 10 objects \

@@ -163,7 +163,7 @@ fn next_of(query: &str) -> String {
     safe_path(&form_value(query, "next").unwrap_or_default())
 }
 
-/// Returns a path of the console; `/` for whatever a browser might take for another host.
+/// Returns a path of the console; `/` for a path that a browser might take for another host.
 fn safe_path(path: &str) -> String {
     let is_sound = path.len() <= MAX_NEXT && path.bytes().all(|byte| byte.is_ascii_graphic());
     let is_path = path.starts_with('/') && !path.starts_with("//") && !path.contains('\\');

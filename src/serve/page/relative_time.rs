@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_is_told_in_the_unit_that_fits() {
+    fn a_time_is_shown_in_the_unit_that_fits() {
         let now = Timestamp::from_second(1_800_000_000).unwrap();
         for (seconds, expect) in [
             (-5, "just now"),

@@ -129,7 +129,7 @@ async fn a_list_that_becomes_one_is_ours_as_a_whole() {
 }
 
 #[tokio::test]
-async fn a_field_that_a_kind_loses_is_told_until_either_gives_way() {
+async fn a_field_that_a_kind_loses_is_reported_until_git_or_the_kind_changes() {
     let number = json!({"type": "integer"});
     let both = json!({"sails": 2, "masts": 3});
     let properties = json!({"sails": number, "masts": number});

@@ -210,7 +210,7 @@ async fn controllers_work_on_what_a_sync_applies() {
 }
 
 #[tokio::test]
-async fn an_account_that_may_not_own_the_sync_is_told_which_command_grants_it() {
+async fn an_account_that_may_not_own_the_sync_sees_the_command_that_grants_it() {
     let Some(kubectl) = find("kubectl") else { return };
     let Some(release) = Release::new("owners").await else { return };
     let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "login"},

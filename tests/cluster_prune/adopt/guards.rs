@@ -18,7 +18,7 @@ fn annotated(at: usize, annotations: Value) -> Vec<Value> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_argo_cd_was_told_to_keep_is_kept() {
+async fn objects_that_argo_cd_was_to_keep_are_kept() {
     let Some(scene) = Scene::new("adopt-kept").await else { return };
     install(&scene).await;
     let (part, proxy) = (Part::ArgoCd, FaultProxy::start(&scene.plane));

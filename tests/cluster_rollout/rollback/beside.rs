@@ -99,7 +99,7 @@ async fn whoever_waits_for_it_takes_up_the_next_commit_and_keeps_nobody_waiting(
 }
 
 #[tokio::test]
-async fn what_the_way_back_may_not_delete_is_told_and_goes_by_approval() {
+async fn objects_that_a_rollback_may_not_delete_are_reported_and_deleted_after_approval() {
     let Some(scene) = Scene::new("rollback-budget").await else { return };
     let widgets = define(&scene, "Widget").await;
     let gone = ["x-0", "x-1", "x-2"];

@@ -149,7 +149,7 @@ fn helm_renders_there_what_it_renders_elsewhere() {
 }
 
 #[test]
-fn a_kernel_without_the_wall_around_files_is_refused_or_told() {
+fn a_kernel_without_isolation_of_files_is_refused_or_reported() {
     let Some(program) = find("helm") else { return };
     let without =
         |strength| contained(&[libc::SYS_landlock_create_ruleset], libc::ENOSYS, || run(&program, strength));

@@ -53,7 +53,7 @@ async fn what_is_missing_is_said_before_helm_is_asked() {
 }
 
 #[tokio::test]
-async fn what_helm_refuses_is_told_with_its_template_and_without_values() {
+async fn a_refusal_of_helm_is_reported_with_its_template_and_without_values() {
     let Some(program) = find("helm") else { return };
     let (helm, _folder) = helm_of(&program);
     let check = async |files: &[File], expect: &str| {

@@ -96,7 +96,7 @@ async fn told(scene: &Scene, daemon: &Daemon) -> [(&'static str, String); 5] {
 }
 
 #[tokio::test]
-async fn nothing_secret_is_told() {
+async fn no_output_has_a_secret_value() {
     let Some(scene) = Scene::new("secret").await else { return };
     let (commit, uri) = (plant(&scene), secrets(&scene));
     let daemon = scene.daemon_with(&["--log-level", "trace"]);

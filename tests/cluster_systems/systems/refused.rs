@@ -110,7 +110,7 @@ fn tutorials() -> Vec<(&'static str, Value, Vec<&'static str>)> {
 }
 
 #[tokio::test]
-async fn what_tutorials_write_wrongly_is_told_in_the_server_s_words() {
+async fn mistakes_of_tutorials_are_reported_in_the_words_of_the_server() {
     let Some(scene) = Scene::new("refused").await else { return };
     let conversion = Conversion::start(&scene);
     let (_, definition) =

@@ -190,7 +190,7 @@ fn after_a_reply_only_what_came_after_our_write_counts() {
 }
 
 #[test]
-fn after_a_refusal_everything_counts_that_was_told() {
+fn after_a_refusal_every_event_counts() {
     use TestEvent::{Gone, Later, Older};
     check(&[Older, Later, Gone], WriteEnd::Refused, |told, known| {
         let newest = told.iter().max();

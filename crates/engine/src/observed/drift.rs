@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_fields_are_told_by_their_number() {
+    fn many_fields_are_shown_as_a_number() {
         let subject = |count: usize| {
             let fields = (0..count).map(|at| format!("data.{at}")).collect();
             Drift { fields, ..Drift::default() }.subject()

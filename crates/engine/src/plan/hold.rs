@@ -385,7 +385,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_number_of_objects_is_told_in_the_form_that_it_needs() {
+    fn the_number_of_objects_is_written_in_singular_or_plural() {
         let told = |prunes, owned| Hold::PruneBudgetExceeded { prunes, owned }.to_string();
         assert_eq!(told(1, 1), "no longer in Git, but 1 of 1 object would be pruned");
         assert_eq!(told(11, 20), "no longer in Git, but 11 of 20 objects would be pruned");

@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_told_resource_by_resource() {
+    fn missing_permissions_are_listed_by_resource() {
         let mut rights = Permissions::default();
         rights.cluster.insert(rule("scheduling.k8s.io", "priorityclasses", &ALL));
         let shop = rights.namespaces.entry("shop".into()).or_default();

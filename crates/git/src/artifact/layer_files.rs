@@ -1,8 +1,8 @@
 //! Files of a layer that lies on disk: those of an archive, or the layer itself.
 //!
 //! In: the file of a layer, as published.
-//! Out: each file with its content. A layer that begins as gzip does is an archive, whatever its
-//! media type says, and so is one that begins as tar does; any other is one file.
+//! Out: each file with its content. A layer that begins as gzip does is an archive,
+//! regardless of its media type, and so is one that begins as tar does; any other is one file.
 
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};

@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_has_a_safe_name_and_claims_are_told_as_such() {
+    fn a_file_has_a_safe_name_and_claims_are_marked_as_claims() {
         let named = |title: &str, media: &str| {
             let entry = LayerEntry {
                 digest: Digest::hash(b""),

@@ -289,7 +289,7 @@ impl RegistryClient {
     pub(super) fn stranger(&self, url: &Url) -> Result<HttpClient, Error> {
         let authorities = self.credentials.authorities.clone();
         let credentials = Credentials { authorities, ..Credentials::default() };
-        // The host of the registry is a choice of a person, whatever its port.
+        // The host of the registry is a choice of a person, with any port.
         let reach = match url.host() == self.address.host() {
             true => AddressScope::Anywhere,
             false => AddressScope::PublicOrListed,

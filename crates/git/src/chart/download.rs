@@ -14,6 +14,7 @@ use std::time::Instant;
 use super::super::credentials::{Credentials, Sensitive};
 use super::super::error::Error;
 use super::super::file_request::FileRequest;
+use super::super::file_request::Validators;
 use super::super::http::{HttpClient, SharedNetwork};
 use super::super::http_failure::fault;
 use super::super::http_response::HttpResponse;
@@ -51,13 +52,6 @@ pub(super) struct DownloadResponse {
     pub(super) content_digest: Option<String>,
     /// Link to the next page.
     pub(super) link: Option<String>,
-}
-
-/// Validators of a response: its entity tag and the time of its last change.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(in super::super) struct Validators {
-    pub(in super::super) etag: Option<String>,
-    pub(in super::super) modified: Option<String>,
 }
 
 /// Request for a file.

@@ -10,10 +10,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::super::credentials::Credentials;
+use super::super::file_request::Validators;
 use super::super::http::SharedNetwork;
 use super::cache::ChartCache;
 use super::chart_version::ChartVersion;
-use super::download::{DownloadRequest, Downloader, Validators, accepted};
+use super::download::{DownloadRequest, Downloader, accepted};
 use super::error::ChartError;
 use super::index::{self, IndexEntry};
 use super::reference::Digest;

@@ -24,7 +24,6 @@ use std::time::Instant;
 
 pub(super) use cache::ChartCache;
 pub use chart_version::ChartVersion;
-pub(super) use download::Validators;
 pub use error::ChartError;
 pub(super) use index::IndexEntry;
 pub(super) use lookup::{KnownIndex, find_version};

@@ -17,9 +17,11 @@ use moorline_identity::{CloudEndpoints, Token, gcp};
 use super::account::CloudAccount;
 use super::renewed::Renewed;
 use super::sessions::{AWS, AZURE, AccountSessions, send, time_of};
-use crate::credentials::{CredentialsError, HttpLogin, Sensitive};
 use crate::error::Error;
 use crate::http::SharedNetwork;
+use crate::http_login::HttpLogin;
+use crate::secret_keys::CredentialsError;
+use crate::sensitive::Sensitive;
 
 /// Region of a registry that the operator names, whose name has no region.
 const DEFAULT_REGION: &str = "us-east-1";

@@ -242,7 +242,7 @@ async fn an_archive_that_means_harm_is_refused_though_its_digest_is_right() {
 }
 
 #[tokio::test]
-async fn a_login_is_told_to_the_named_server_only() {
+async fn a_login_is_sent_to_the_named_server_only() {
     let ground = Ground::tls();
     let other =
         GitServer::start_with(ground.root.path(), ground.authority.as_ref().map(|it| it.server(None)));

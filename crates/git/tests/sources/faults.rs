@@ -27,7 +27,7 @@ async fn a_slow_server_ends_at_the_deadline() {
 }
 
 #[tokio::test]
-async fn wrong_answers_are_told_apart_and_never_quoted() {
+async fn wrong_answers_are_distinguished_and_never_quoted() {
     let bench = Bench::new();
     let all = bench.all();
     let html = "Content-Type: text/html\r\n";

@@ -147,7 +147,7 @@ async fn a_server_that_is_not_known_is_not_trusted() {
 }
 
 #[tokio::test]
-async fn a_key_that_the_server_does_not_know_is_told_and_can_be_changed() {
+async fn a_key_that_the_server_does_not_know_is_reported_and_can_be_changed() {
     let bench = Bench::new();
     let repository = bench.open();
     assert_eq!(count(&repository).await, Ok(2));
@@ -163,7 +163,7 @@ async fn a_key_that_the_server_does_not_know_is_told_and_can_be_changed() {
 }
 
 #[tokio::test]
-async fn servers_that_fail_are_told_apart_and_not_quoted() {
+async fn failures_of_servers_are_distinguished_and_not_quoted() {
     let bench = Bench::new();
     let repository = bench.open();
     let table = [
@@ -224,7 +224,7 @@ async fn a_silent_server_costs_no_more_than_the_deadline() {
 }
 
 #[tokio::test]
-async fn what_the_secret_lacks_is_told_before_any_connection() {
+async fn a_missing_key_of_the_secret_is_reported_before_any_connection() {
     let bench = Bench::new();
     let refused = |known: &str| bench.open_with("repository.git", &bench.key, known).unwrap_err();
     let error = refused("planted");

@@ -113,7 +113,7 @@ fn an_error_names_rule_field_and_place() {
 }
 
 #[test]
-fn all_errors_are_told_at_once() {
+fn all_errors_are_reported_at_once() {
     let errors = refused(&[rule("a", "b", "c"), rule("true", "", ""), rule("", "", "")]);
     let expect = [
         "spec.health.rules[0] (Database.example.com) degraded:1:1: there is no variable \"b\", only \"object\"",

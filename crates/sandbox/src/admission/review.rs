@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_patched_is_told() {
+    fn a_patch_that_cannot_be_applied_is_reported() {
         let check = |op: &str, path: &str, words: &str| {
             let refused =
                 patched(json!({"a": {"b": []}}), &json!([{"op": op, "path": path, "value": 1}])).unwrap_err();

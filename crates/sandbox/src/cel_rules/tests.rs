@@ -30,7 +30,7 @@ fn a_rule_is_asked_at_each_value_that_it_is_for() {
 }
 
 #[test]
-fn what_was_wrong_before_is_only_told() {
+fn an_error_that_was_there_before_is_only_a_warning() {
     let spec = json!({"type": "object", "properties": {"a": text("self != 'bad'"), "b": text("true")}});
     let old = json!({"a": "bad", "b": "x"});
     let told = r#"spec.a: Invalid value: "bad": no"#.to_owned();

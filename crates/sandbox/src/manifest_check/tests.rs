@@ -46,7 +46,7 @@ fn a_sound_object_is_sound() {
 }
 
 #[test]
-fn a_value_of_another_type_is_told_with_what_is_expected() {
+fn a_value_of_another_type_is_reported_with_the_expected_one() {
     check(
         &deployment(|it| it["spec"]["replicas"] = "three".into()),
         &["spec.replicas: found a string \"three\"; expected a 32-bit integer"],
@@ -64,7 +64,7 @@ fn a_value_of_another_type_is_told_with_what_is_expected() {
 }
 
 #[test]
-fn an_unknown_field_is_told_at_any_depth_with_the_nearest_one() {
+fn an_unknown_field_is_reported_at_any_depth_with_the_nearest_one() {
     check(
         &deployment(|it| {
             it["spec"]["replica"] = 3.into();
@@ -80,7 +80,7 @@ fn an_unknown_field_is_told_at_any_depth_with_the_nearest_one() {
 }
 
 #[test]
-fn what_is_missing_and_a_selector_that_selects_nothing_are_told() {
+fn a_missing_field_and_a_selector_that_selects_nothing_are_reported() {
     check(
         &deployment(|it| it["spec"]["template"]["metadata"]["labels"]["app"] = "api".into()),
         &[
@@ -106,7 +106,7 @@ fn a_variable_may_become_anything() {
 }
 
 #[test]
-fn values_of_secrets_are_not_told() {
+fn values_of_secrets_are_not_shown() {
     let secret =
         |data: Value| json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}, "data": data});
     check(

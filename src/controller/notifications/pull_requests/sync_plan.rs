@@ -11,9 +11,6 @@ use std::time::Duration;
 use tokio::sync::SemaphorePermit;
 
 use super::super::super::Context;
-use super::super::super::inspect_pull_request::{
-    StrangerRender, has_hidden_values, read_live_view, resolve_head, spec_for_strangers,
-};
 use super::super::super::reconcile::inventory_scope::watches_of_scope;
 use super::super::super::reconcile::prepare::PreparedRevision;
 use super::Turns;
@@ -26,6 +23,9 @@ use super::repository_state::{
 use super::visit_budget::VisitBudget;
 use crate::api::{Scope, SyncName};
 use crate::clock;
+use crate::controller::inspect::pull_request::{
+    StrangerRender, has_hidden_values, read_live_view, resolve_head, spec_for_strangers,
+};
 use crate::controller::spec::ValidatedSpec;
 use crate::desired::DesiredSet;
 use crate::notifications::Service;

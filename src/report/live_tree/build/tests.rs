@@ -85,7 +85,7 @@ fn an_object_stands_below_its_owner() {
         (&[WEB], &["/Pod|bank/a@p Deployment/web@d"], "web"),
         // An object of the cluster may own objects of any namespace.
         (&["example.org/Zone|/eu@z"], &["/Pod|bank/a@p Zone/eu@z"], "eu(a)"),
-        // The controller comes before other owners, whatever comes first.
+        // The controller comes before other owners, in any order of the list.
         (
             &["/ConfigMap|shop/c@c", WEB],
             &["apps/ReplicaSet|shop/s@r ConfigMap/c@c *Deployment/web@d"],

@@ -117,7 +117,7 @@ fn answer_reviews(mut reviews: mpsc::Receiver<TokenReviewRequest>) -> Arc<Mutex<
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_token_is_reviewed_every_ten_seconds_and_told_nobody() {
+async fn a_token_is_reviewed_every_ten_seconds_and_shown_to_nobody() {
     let mut console = Console::new("http://127.0.0.1:9", &[]);
     let reviews = std::mem::replace(&mut console.reviews, mpsc::channel(1).1);
     let number = answer_reviews(reviews);

@@ -5,16 +5,16 @@
 use serde_json::{Value, json};
 
 /// Parts of a Ready condition.
-pub(super) struct ReadyCondition<'a> {
-    pub(super) status: &'a str,
-    pub(super) reason: &'a str,
-    pub(super) message: &'a str,
+pub(in crate::controller) struct ReadyCondition<'a> {
+    pub(in crate::controller) status: &'a str,
+    pub(in crate::controller) reason: &'a str,
+    pub(in crate::controller) message: &'a str,
     /// Time of the last transition.
-    pub(super) since: &'a str,
+    pub(in crate::controller) since: &'a str,
 }
 
 /// Builds a status with nothing but its Ready condition.
-pub(super) fn ready_status(generation: Option<i64>, condition: &ReadyCondition<'_>) -> Value {
+pub(in crate::controller) fn ready_status(generation: Option<i64>, condition: &ReadyCondition<'_>) -> Value {
     let ReadyCondition { status, reason, message, since } = condition;
     json!({
         "observedGeneration": generation,

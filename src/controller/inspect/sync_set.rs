@@ -8,17 +8,17 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::inspect::{credentials, secret};
-use super::reconcile::prepare::source_error;
-use super::spec::{self, ValidatedSpec};
-use super::sync_sets::set_clusters::list_clusters;
-use super::sync_sets::set_pull_requests::{host_of, list_once};
-use super::sync_sets::set_repository::{GeneratorSource, refused, validated};
-use super::sync_sets::set_sources::read_selected;
-use super::sync_sets::set_tags::tag_selection;
 use crate::api::{APPROVE_ANNOTATION, SyncName, SyncSet};
 use crate::clock;
 use crate::cluster::Cluster;
+use crate::controller::credentials::{read_credentials, read_secret};
+use crate::controller::reconcile_errors::source_error;
+use crate::controller::spec::{self, ValidatedSpec};
+use crate::controller::sync_sets::set_clusters::list_clusters;
+use crate::controller::sync_sets::set_pull_requests::{host_of, list_once};
+use crate::controller::sync_sets::set_repository::{GeneratorSource, refused, validated};
+use crate::controller::sync_sets::set_sources::read_selected;
+use crate::controller::sync_sets::set_tags::tag_selection;
 use crate::report::ReconcileError;
 use crate::source::{Credentials, OutboundClient, Repositories, Repository};
 use crate::sync_set::{
@@ -63,7 +63,7 @@ pub async fn plan_sync_set(
     let mut pull_requests = Vec::new();
     for generator in pull_request_generators(&set.spec) {
         let (_, host) = host_of(generator)?;
-        let data = secret(cluster, &name.namespace, &host.secret_ref.name).await?;
+        let data = read_secret(cluster, &name.namespace, &host.secret_ref.name).await?;
         let allowed = set.status.as_ref().map(|status| status.allowed_forks.as_slice());
         let client = OutboundClient::new(repositories);
         let found = list_once(client, generator, &data, allowed.unwrap_or_default(), &set).await?;
@@ -93,7 +93,7 @@ async fn open(
     valid_spec: &ValidatedSpec,
 ) -> Result<Repository, ReconcileError> {
     let credentials = match &valid_spec.secret {
-        Some(secret) => credentials(cluster, &name.namespace, secret, &valid_spec.address).await?,
+        Some(secret) => read_credentials(cluster, &name.namespace, secret, &valid_spec.address).await?,
         None => Credentials::default(),
     };
     repositories.repository(&valid_spec.address, "", &credentials).map_err(source_error)

@@ -3,6 +3,9 @@
 //! In: a Sync as the API server has it. Out: its current desired set, by the same steps as in the
 //! daemon. Nothing is written.
 
+pub mod pull_request;
+pub mod sync_set;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -10,23 +13,25 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::cloud_identity::{TokenClusters, chart_identity, mount_credentials, source_credentials};
+use super::credentials::cloud_identity::{
+    TokenClusters, chart_identity, mount_credentials, source_credentials,
+};
+use super::credentials::{ChartLogin, read_credentials, read_secret};
 use super::peers::latest_revisions::LatestRevisions;
 use super::reconcile::decryption_keys;
 use super::reconcile::mounts::{MountSource, name_mount};
-use super::reconcile::prepare;
-use super::reconcile::prepare::{cluster_error, prepare, source_error};
+use super::reconcile::prepare::prepare;
 use super::reconcile::remote_bases::{RemoteBaseContext, TrackedBases};
-use super::reconcile::render_errors::of_chart;
-use super::reconcile::renderer::{ChartLogin, RenderContext};
+use super::reconcile::renderer::RenderContext;
 use super::reconcile::rollout::RolloutProgress;
 use super::reconcile::substitution_values;
 use super::reconcile::trusted_signers;
+use super::reconcile_errors::{cluster_error, of_chart, source_error};
 use super::spec;
 use super::spec::{ValidatedSpec, Verification, validate_within};
 use crate::api::{SpecHash, SyncName, SyncStatus};
 use crate::clock;
-use crate::cluster::{Cluster, SecretData};
+use crate::cluster::Cluster;
 use crate::desired::{DesiredSet, HashMatch};
 use crate::helm::Helm;
 use crate::metrics::Metrics;
@@ -34,8 +39,8 @@ use crate::object::ObjectId;
 use crate::plan::{Policy, Rollout};
 use crate::report::{ErrorCause, ReconcileError};
 use crate::source::{
-    Address, AllowList, ArtifactReference, Credentials, Digest, Error, MountedRevision, NameError,
-    ObjectHash, Reference, Repositories, Repository, Revision, TrustedKeys,
+    Address, AllowList, ArtifactReference, Digest, Error, MountedRevision, NameError, ObjectHash, Reference,
+    Repositories, Repository, Revision, TrustedKeys,
 };
 
 /// A rendered Sync.
@@ -112,7 +117,7 @@ pub async fn render_sync(
     let clusters = TokenClusters { daemon: cluster, asker: cluster };
     let valid_spec = decryption_keys::filled(clusters, name, valid_spec).await?;
     let credentials = match &valid_spec.secret {
-        Some(secret) => credentials(cluster, &name.namespace, secret, &valid_spec.address).await?,
+        Some(secret) => read_credentials(cluster, &name.namespace, secret, &valid_spec.address).await?,
         None => source_credentials(repositories, clusters, name, &valid_spec)?,
     };
     let repository = repositories.repository(&valid_spec.address, "", &credentials).map_err(source_error)?;
@@ -140,7 +145,7 @@ pub async fn render_sync(
     };
     let login = match (&valid_spec.chart_secret, &valid_spec.chart) {
         (Some(secret), Some(chart)) => {
-            let data = self::secret(cluster, &name.namespace, secret).await?;
+            let data = read_secret(cluster, &name.namespace, secret).await?;
             ChartLogin::from_secret(name, secret, data, chart)?
         }
         (Some(_) | None, _) => chart_identity(repositories, clusters, name, &valid_spec)?.unwrap_or_default(),
@@ -176,7 +181,7 @@ pub async fn render_sync(
 }
 
 /// Refuses a Sync with objects in another cluster: a command cannot compare with that cluster.
-pub(super) fn check_home(valid_spec: &ValidatedSpec) -> Result<(), spec::SpecError> {
+fn check_home(valid_spec: &ValidatedSpec) -> Result<(), spec::SpecError> {
     let message = "a command cannot compare with another cluster; the status of the Sync says what its daemon does there";
     match &valid_spec.cluster {
         None => Ok(()),
@@ -196,7 +201,7 @@ async fn mount_sources(
         let read = async || {
             let wanted = &mount.source;
             let credentials = match &wanted.secret {
-                Some(secret) => credentials(cluster, &name.namespace, secret, &wanted.address).await?,
+                Some(secret) => read_credentials(cluster, &name.namespace, secret, &wanted.address).await?,
                 None => {
                     let clusters = TokenClusters { daemon: cluster, asker: cluster };
                     mount_credentials(repositories, clusters, name, valid_spec, wanted)?
@@ -259,26 +264,6 @@ async fn named(
     }
 }
 
-/// Reads the credentials of a repository from a Secret.
-pub(super) async fn credentials(
-    cluster: &Cluster,
-    namespace: &str,
-    name: &str,
-    address: &Address,
-) -> Result<Credentials, ReconcileError> {
-    login(secret(cluster, namespace, name).await?, address).map(|(credentials, _)| credentials)
-}
-
-/// Returns the credentials in a Secret for a source, with the hosts that the Secret names.
-pub(super) fn login(
-    secret: SecretData,
-    address: &Address,
-) -> Result<(Credentials, Option<Box<str>>), ReconcileError> {
-    let read =
-        Credentials::for_source(secret.data, address).map_err(|error| prepare::source_error(error.into()))?;
-    Ok((read, secret.hosts))
-}
-
 /// Reads the keys or the trust root of those who may sign.
 async fn signers(
     cluster: &Cluster,
@@ -287,31 +272,9 @@ async fn signers(
 ) -> Result<Arc<TrustedKeys>, ReconcileError> {
     match verification.secret() {
         Some(named) => {
-            let found = secret(cluster, &name.namespace, named).await?;
+            let found = read_secret(cluster, &name.namespace, named).await?;
             trusted_signers::of_secret(verification, &found)
         }
         None => trusted_signers::config_map(cluster, name, verification).await?.keys,
     }
-}
-
-/// Reads a Secret that a Sync names.
-pub(super) async fn secret(
-    cluster: &Cluster,
-    namespace: &str,
-    name: &str,
-) -> Result<SecretData, ReconcileError> {
-    if cluster.notary().is_key_secret(namespace, name) {
-        return Err(substitution_values::is_of_the_daemon(name));
-    }
-    let found =
-        cluster.syncs().read_secret(namespace, name).await.map_err(|failure| cluster_error(&failure))?;
-    if found.as_ref().is_some_and(|found| found.holds_keys) {
-        return Err(substitution_values::is_of_the_daemon(name));
-    }
-    found.ok_or_else(|| ReconcileError {
-        cause: ErrorCause::SecretMissing,
-        message: format!("the Secret {name} does not exist in the namespace {namespace}"),
-        problems: Vec::new(),
-        permanent: false,
-    })
 }

@@ -13,17 +13,19 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::cloud_identity::{TokenClusters, source_credentials};
-use super::inspect::{check_home, credentials};
-use super::peers::latest_revisions::LatestRevisions;
-use super::reconcile::prepare::{PreparedRevision, cluster_error, prepare, source_error};
-use super::reconcile::remote_bases::{RemoteBaseContext, TrackedBases};
-use super::reconcile::renderer::{ChartLogin, RenderContext};
-use super::spec;
-use super::spec::{ValidatedSpec, validate};
+use super::check_home;
 use crate::api::{Scope, SyncName};
 use crate::clock;
 use crate::cluster::{ApiError, Cluster, live_objects};
+use crate::controller::credentials::cloud_identity::{TokenClusters, source_credentials};
+use crate::controller::credentials::{ChartLogin, read_credentials};
+use crate::controller::peers::latest_revisions::LatestRevisions;
+use crate::controller::reconcile::prepare::{PreparedRevision, prepare};
+use crate::controller::reconcile::remote_bases::{RemoteBaseContext, TrackedBases};
+use crate::controller::reconcile::renderer::RenderContext;
+use crate::controller::reconcile_errors::{cluster_error, source_error};
+use crate::controller::spec;
+use crate::controller::spec::{ValidatedSpec, validate};
 use crate::desired::DesiredSet;
 use crate::helm::Helm;
 use crate::metrics::Metrics;
@@ -109,7 +111,7 @@ pub async fn render_pull_request(
 ) -> Result<InspectedPullRequest, ReconcileError> {
     cluster.discovery().ensure().await.map_err(|failure| cluster_error(&failure))?;
     let credentials = match &valid_spec.secret {
-        Some(secret) => credentials(cluster, &name.namespace, secret, &valid_spec.address).await?,
+        Some(secret) => read_credentials(cluster, &name.namespace, secret, &valid_spec.address).await?,
         None => {
             let clusters = TokenClusters { daemon: cluster, asker: cluster };
             source_credentials(repositories, clusters, name, &valid_spec)?
@@ -131,20 +133,20 @@ pub async fn render_pull_request(
 
 /// Renders commits as the text of a stranger.
 #[derive(Clone, Copy)]
-pub(super) struct StrangerRender<'a> {
-    pub(super) cluster: &'a Cluster,
-    pub(super) helm: &'a Helm,
-    pub(super) metrics: &'a Metrics,
-    pub(super) repositories: &'a Repositories,
+pub(in crate::controller) struct StrangerRender<'a> {
+    pub(in crate::controller) cluster: &'a Cluster,
+    pub(in crate::controller) helm: &'a Helm,
+    pub(in crate::controller) metrics: &'a Metrics,
+    pub(in crate::controller) repositories: &'a Repositories,
     /// Holder of the memory of the objects.
-    pub(super) holder: &'a str,
+    pub(in crate::controller) holder: &'a str,
     /// Namespace whose share of the workers is used.
-    pub(super) asker: &'a str,
+    pub(in crate::controller) asker: &'a str,
 }
 
 impl StrangerRender<'_> {
     /// Renders a commit by a spec of [`spec_for_strangers`].
-    pub(super) async fn render(
+    pub(in crate::controller) async fn render(
         self,
         repository: &Repository,
         revision: &Revision,
@@ -211,7 +213,7 @@ fn place(live: &mut LiveView, object: Object, owner: &SyncName) {
 }
 
 /// Returns the newest commit of a pull request, or of a merge request.
-pub(super) async fn resolve_head(
+pub(in crate::controller) async fn resolve_head(
     repository: &Repository,
     number: u64,
     by: std::time::Instant,

@@ -12,13 +12,12 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::{ChartLogin, parse_credentials};
 use crate::api::{HOSTS_ANNOTATION, SyncName};
 use crate::clock;
 use crate::cluster::{Cluster, SecretData};
 use crate::controller::Context;
-use crate::controller::inspect::login;
-use crate::controller::reconcile::prepare::cluster_error;
-use crate::controller::reconcile::renderer::ChartLogin;
+use crate::controller::reconcile_errors::cluster_error;
 use crate::controller::spec::ValidatedSpec;
 use crate::report::{ErrorCause, ReconcileError};
 use crate::source::{Address, Credentials};
@@ -50,7 +49,7 @@ impl SecretPermission {
     }
 
     /// Returns true if the permission has to be confirmed again.
-    pub(super) fn is_old(&self) -> bool {
+    pub(in crate::controller) fn is_old(&self) -> bool {
         clock::since(*self.at.lock().unwrap_or_else(PoisonError::into_inner)) >= FRESH
     }
 
@@ -101,7 +100,7 @@ pub(crate) async fn source_login(
     (secret, data): (&str, SecretData),
     known: &mut Option<Arc<SecretPermission>>,
 ) -> Result<Credentials, ReconcileError> {
-    let (credentials, hosts) = login(data, address)?;
+    let (credentials, hosts) = parse_credentials(data, address)?;
     let host = address.host().unwrap_or_default();
     may_send(context, cluster, (sync, account), (secret, hosts, host), known).await?;
     Ok(credentials)
@@ -135,7 +134,7 @@ pub(in crate::controller) async fn may_send(
 ) -> Result<(), ReconcileError> {
     let before = known.take();
     let Some(account) = account else { return Ok(()) };
-    let is_own = context.installation.is_own(&sync.namespace);
+    let is_own = context.process.is_own(&sync.namespace);
     if is_own || hosts.is_some_and(|hosts| lists_host(&hosts, host)) {
         return Ok(());
     }

@@ -11,12 +11,12 @@ use std::time::Instant;
 
 use tokio::runtime::Handle;
 
-use super::reconcile::prepare::source_error;
-use super::reconcile::renderer::ChartLogin;
-use super::spec::identity::{account_name, identity_owner};
-use super::spec::{SourceIdentity, ValidatedSource, ValidatedSpec};
+use super::ChartLogin;
 use crate::api::SyncName;
 use crate::cluster::{ApiError, Cluster, ServiceAccounts};
+use crate::controller::reconcile_errors::source_error;
+use crate::controller::spec::identity::{account_name, identity_owner};
+use crate::controller::spec::{SourceIdentity, ValidatedSource, ValidatedSpec};
 use crate::report::ReconcileError;
 use crate::source::{
     AccountFacts, AccountName, AccountTokens, Address, CloudAccount, Credentials, Repositories, SecretText,

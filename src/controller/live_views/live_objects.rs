@@ -3,7 +3,7 @@
 //! In: a Sync and one of its objects. Out: the fields of the live object that may be shown: one
 //! request for each view of an object, with the Sync's own identity, and no more often than
 //! [`RATE`] allows for all viewers together. Objects that the page does not list are not read.
-//! Trees, Events and logs are read by `live_views/`.
+//! Trees, Events and logs are read by the files beside this one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,8 +11,8 @@ use std::time::Duration;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::timeout;
 
-use super::Context;
-use super::live_views::LiveViews;
+use super::LiveViews;
+use crate::controller::Context;
 use crate::plan::preview;
 use crate::report::board::{LiveDifference, LiveObject, redact_live};
 use crate::serve::{LiveObjectRequest, LiveRequest};

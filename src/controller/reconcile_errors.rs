@@ -1,12 +1,34 @@
-//! Errors of charts, helm and repositories as errors of a reconcile.
+//! Errors of repositories, charts, helm and the API server as errors of a reconcile.
 //!
-//! In: an error of a fetch or of a render.
+//! In: an error of a request, a fetch or a render.
 //! Out: a [`ReconcileError`] with its cause, and whether only a new input can end it.
 
+use crate::cluster::ApiError;
 use crate::helm::HelmError;
 use crate::render::helm::LockedDependency;
 use crate::report::{ErrorCause, ReconcileError};
 use crate::source::{ArtifactError, ChartError, Error};
+
+/// Maps an error of a repository to a reconcile error.
+pub(crate) fn source_error(error: Error) -> ReconcileError {
+    ReconcileError {
+        cause: source_cause(&error),
+        message: error.to_string(),
+        problems: Vec::new(),
+        permanent: error.needs_new_input(),
+    }
+}
+
+/// Maps an error of the cluster to a reconcile error.
+pub(crate) fn cluster_error(failure: &ApiError) -> ReconcileError {
+    let cause = match failure.code() {
+        Some(401 | 403) => ErrorCause::RightsMissing,
+        // A server that answers 429 is reachable: it is about to serve a new kind, or is busy.
+        Some(429) => ErrorCause::Progressing,
+        Some(_) | None => ErrorCause::ClusterUnreachable,
+    };
+    ReconcileError { cause, message: failure.to_string(), problems: Vec::new(), permanent: false }
+}
 
 /// Maps an error of a chart to a reconcile error.
 pub(crate) fn of_chart(error: &ChartError) -> ReconcileError {
@@ -22,7 +44,10 @@ pub(crate) fn of_chart(error: &ChartError) -> ReconcileError {
 }
 
 /// Maps an error of a dependency to a reconcile error.
-pub(super) fn of_dependency(dependency: &LockedDependency, error: &ChartError) -> ReconcileError {
+pub(in crate::controller) fn of_dependency(
+    dependency: &LockedDependency,
+    error: &ChartError,
+) -> ReconcileError {
     let reconcile_error = of_chart(error);
     let message =
         format!("the dependency {} {}: {}", dependency.name, dependency.version, reconcile_error.message);
@@ -30,7 +55,7 @@ pub(super) fn of_dependency(dependency: &LockedDependency, error: &ChartError) -
 }
 
 /// The refusal of what comes from elsewhere in the text of a stranger.
-pub(super) fn comes_from_elsewhere(what: &str) -> ReconcileError {
+pub(in crate::controller) fn comes_from_elsewhere(what: &str) -> ReconcileError {
     let message = format!("it names {what}, and nothing is fetched for a pull request");
     let (cause, problems) = (ErrorCause::RenderFailed, Vec::new());
     ReconcileError { cause, message, problems, permanent: true }
@@ -38,7 +63,10 @@ pub(super) fn comes_from_elsewhere(what: &str) -> ReconcileError {
 
 /// Refuses a dependency beside a signed chart: a signature covers only what is in its archive, and
 /// Chart.lock has versions, not digests.
-pub(super) fn check_signed(is_signed: bool, dependency: &LockedDependency) -> Result<(), ReconcileError> {
+pub(in crate::controller) fn check_signed(
+    is_signed: bool,
+    dependency: &LockedDependency,
+) -> Result<(), ReconcileError> {
     if !is_signed {
         return Ok(());
     }
@@ -51,12 +79,12 @@ pub(super) fn check_signed(is_signed: bool, dependency: &LockedDependency) -> Re
     Err(ReconcileError { cause, message, problems, permanent: true })
 }
 
-pub(super) fn being_fetched() -> ReconcileError {
+pub(in crate::controller) fn being_fetched() -> ReconcileError {
     let message = "charts are being fetched".to_owned();
     ReconcileError { cause: ErrorCause::Stopped, message, problems: Vec::new(), permanent: false }
 }
 
-pub(super) fn of_helm(failure: HelmError) -> ReconcileError {
+pub(in crate::controller) fn of_helm(failure: HelmError) -> ReconcileError {
     let cause = match &failure {
         HelmError::Stopped => ErrorCause::Stopped,
         failure => ErrorCause::Input(failure.reason()),
@@ -66,7 +94,7 @@ pub(super) fn of_helm(failure: HelmError) -> ReconcileError {
 }
 
 /// Returns the cause of an error of a repository; where nothing depends on it, its reason.
-pub(super) fn source_cause(error: &Error) -> ErrorCause {
+pub(in crate::controller) fn source_cause(error: &Error) -> ErrorCause {
     match error {
         Error::Denied { .. } | Error::KeyRefused { .. } => ErrorCause::RepositoryAccessDenied,
         Error::NoRepository { .. } | Error::Artifact(ArtifactError::Missing { .. }) => {
