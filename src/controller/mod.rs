@@ -35,6 +35,9 @@ pub(crate) mod sync_sets;
 mod targets;
 mod worker;
 
+#[cfg(test)]
+mod future_sizes;
+
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};

@@ -179,6 +179,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::cluster::SyncText;
     use crate::controller::targets::tests::{Hub, SYNCS};
     use crate::source::{Address, Credentials};
 
@@ -192,7 +193,8 @@ mod tests {
         let repositories = &hub.context.sources.repositories;
         let repository = repositories.repository(&address, "", &Credentials::default()).unwrap();
         let note = || {
-            let sync = Arc::new(json!({"spec": {"source": {"git": {"url": url}}}}));
+            let sync = json!({"spec": {"source": {"git": {"url": url}}}});
+            let sync = Arc::new(SyncText::of(sync));
             let of = (&repository, &hub.context.cluster);
             center.note(&name, PlanTarget::new(("prod", None), &name, sync, of).unwrap());
             hub.look("home");

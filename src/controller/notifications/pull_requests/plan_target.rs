@@ -8,14 +8,14 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::api::SyncName;
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, SyncText};
 use crate::notifications::{HostedRepository, Subject};
 use crate::source::Repository;
 
 /// A Sync that is served.
 pub(crate) struct PlanTarget {
     /// The resource.
-    pub(super) sync: Arc<Value>,
+    pub(super) sync: Arc<SyncText>,
     pub(super) subject: Subject,
     pub(super) repository: Repository,
     /// The cluster with the identity of the Sync.
@@ -30,12 +30,13 @@ impl PlanTarget {
     pub(crate) fn new(
         (cluster_name, console): (&str, Option<&str>),
         name: &SyncName,
-        sync: Arc<Value>,
+        sync: Arc<SyncText>,
         (repository, cluster): (&Repository, &Cluster),
     ) -> Option<Self> {
-        let text = |pointer: &str| sync.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let read = sync.read();
+        let text = |pointer: &str| read.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
         let hosted = HostedRepository::of_url(text("/spec/source/git/url"))?;
-        let labels = sync.pointer("/metadata/labels").cloned().unwrap_or_default();
+        let labels = read.pointer("/metadata/labels").cloned().unwrap_or_default();
         let subject = Subject {
             cluster: cluster_name.into(),
             namespace: name.namespace.clone(),
@@ -44,7 +45,7 @@ impl PlanTarget {
             labels: serde_json::from_value(labels).unwrap_or_default(),
             repository: Some(hosted),
         };
-        let is_suspended = sync.pointer("/spec/suspend").and_then(Value::as_bool).unwrap_or_default();
+        let is_suspended = read.pointer("/spec/suspend").and_then(Value::as_bool).unwrap_or_default();
         let (repository, cluster) = (repository.clone(), cluster.clone());
         let link = console
             .map(|url| format!("{}/syncs/{}/{}", url.trim_end_matches('/'), name.namespace, name.name));
@@ -54,10 +55,5 @@ impl PlanTarget {
     /// True if the same Notifiers select it.
     pub(super) fn is_selected_as(&self, other: &Self) -> bool {
         (&self.subject, self.is_suspended) == (&other.subject, other.is_suspended)
-    }
-
-    /// Returns a text of the resource.
-    pub(super) fn text(&self, pointer: &str) -> Option<&str> {
-        self.sync.pointer(pointer)?.as_str()
     }
 }
