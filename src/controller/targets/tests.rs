@@ -391,7 +391,7 @@ async fn a_connection_goes_to_checked_addresses_and_proven_servers_only() {
     };
     let by_name = format!("https://localhost:{port}");
     reach(by_name.clone(), &own, &["127.0.0.0/8", "::1"]).await.unwrap();
-    // The first connection offers HTTP/2, and carries nothing because the server does not select it.
+    // The first connection offers HTTP/2, and carries nothing: the server does not select it.
     let heard =
         || -> Vec<String> { heads.lock().unwrap().iter().filter(|head| !head.is_empty()).cloned().collect() };
     let before = heard();
