@@ -14,6 +14,7 @@ mod parts {
     pub(crate) mod clusters;
     pub(crate) mod floor;
     pub(crate) mod hub;
+    pub(crate) mod memory;
     pub(crate) mod requests;
     pub(crate) mod whole;
 }
@@ -24,7 +25,7 @@ mod usage;
 use std::process::ExitCode;
 
 use parts::arguments::Arguments;
-use parts::{broken, whole};
+use parts::{broken, memory, whole};
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -40,6 +41,9 @@ async fn main() -> ExitCode {
     }
     if arguments.wants("broken") {
         broken::measure(&arguments).await;
+    }
+    if arguments.names("memory") {
+        memory::measure(&arguments).await;
     }
     ExitCode::SUCCESS
 }

@@ -1,12 +1,13 @@
 //! Command line of the benchmark.
 //!
 //! In: the arguments after `cargo bench --bench fleet --`.
-//! Out: rows and sizes. The default sizes take seconds.
+//! Out: rows and sizes. The default sizes take seconds. The row `memory` takes minutes, and is
+//! measured only if it is named.
 
 use std::time::Duration;
 
 /// All rows, in the order of measurement.
-const ROWS: [&str; 2] = ["whole", "broken"];
+const ROWS: [&str; 3] = ["whole", "broken", "memory"];
 
 /// Rows and sizes to measure.
 pub(crate) struct Arguments {
@@ -53,6 +54,11 @@ impl Arguments {
 
     /// True if this row should be measured.
     pub(crate) fn wants(&self, row: &str) -> bool {
-        self.rows.is_empty() || self.rows.iter().any(|one| one == row)
+        self.rows.is_empty() || self.names(row)
+    }
+
+    /// True if this row was named.
+    pub(crate) fn names(&self, row: &str) -> bool {
+        self.rows.iter().any(|one| one == row)
     }
 }

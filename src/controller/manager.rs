@@ -14,7 +14,7 @@ use super::peers::claim_evidence;
 use super::resource::run_worker;
 use crate::api::SyncName;
 use crate::chance;
-use crate::cluster::{LatestSnapshot, SyncSnapshot, SyncWatchEvent};
+use crate::cluster::{LatestSnapshot, SyncSnapshot, SyncText, SyncWatchEvent};
 use crate::report::board::{DaemonRole, HOME_CLUSTER};
 use crate::source::webhook_call::RepositoryNames;
 
@@ -135,7 +135,7 @@ impl Manager {
                 if let Some(listing) = &mut self.listing {
                     listing.insert(name.clone());
                 }
-                let sync = Arc::new(serde_json::Value::Object(*sync));
+                let sync = Arc::new(SyncText::of(serde_json::Value::Object(*sync)));
                 self.context.sync_sets.note_sync(&name, Some(&sync));
                 self.seen(name, Some(SyncSnapshot { sync, history: self.history }));
             }
@@ -174,15 +174,16 @@ impl Manager {
     }
 
     fn seen(&mut self, name: SyncName, sync: LatestSnapshot) {
-        let placed = match &sync {
-            Some(it) => self.context.targets.placed(&name, &it.sync),
+        let value = sync.as_ref().map(|it| it.sync.read());
+        let placed = match &value {
+            Some(it) => self.context.targets.placed(&name, it),
             None => Some(name.clone()),
         };
         let Some(name) = placed else {
             self.unplaced.insert(name, sync);
             return;
         };
-        let uid: Box<str> = sync.as_ref().and_then(|it| uid(&it.sync)).unwrap_or_default().into();
+        let uid: Box<str> = value.as_ref().and_then(uid).unwrap_or_default().into();
         if self.kept.get(&name).is_some_and(|kept| kept.uid != uid) {
             // The Sync was deleted and created again, and the watch did not report the deletion.
             self.gone(&name);
@@ -190,7 +191,7 @@ impl Manager {
         self.context.cluster.notary().set_uid(&name, &uid);
         self.context.peers.add(&name);
         if !self.kept.contains_key(&name)
-            && let Some(bytes) = sync.as_ref().and_then(|it| held_bytes(&it.sync))
+            && let Some(bytes) = value.as_ref().and_then(held_bytes)
         {
             self.context.sources.repositories.memory().reserve_kept(&name.to_string(), bytes);
         }
@@ -204,7 +205,7 @@ impl Manager {
         }
         let (send, receive) = watch::channel(sync);
         let (context, last) = (self.context.clone(), self.leaving.remove(&name));
-        self.tasks.spawn(after(last, keep_counted(context, name.clone(), receive)));
+        self.tasks.spawn(serve_sync(last, context, name.clone(), receive));
         self.kept.insert(name, WorkerHandle { uid, seen: send });
     }
 
@@ -236,6 +237,17 @@ fn uid(sync: &serde_json::Value) -> Option<&str> {
 /// Returns the bytes that the held revision took in memory, from the status.
 fn held_bytes(sync: &serde_json::Value) -> Option<u64> {
     sync.pointer("/status/revision/held/bytes")?.as_u64()
+}
+
+/// Serves a Sync, once the previous task of its name has ended.
+pub(super) async fn serve_sync(
+    last: Option<watch::Sender<LatestSnapshot>>,
+    context: Arc<Context>,
+    name: SyncName,
+    seen: watch::Receiver<LatestSnapshot>,
+) {
+    // Boxed: a future that is passed to another one is in its memory twice.
+    after(last, Box::pin(keep_counted(context, name, seen))).await;
 }
 
 /// Runs the worker of a Sync, and drops its metrics when it has ended: until then the task may have

@@ -34,6 +34,9 @@ pub(crate) mod sync_sets;
 mod targets;
 mod worker;
 
+#[cfg(test)]
+mod future_sizes;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 

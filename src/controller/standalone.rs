@@ -12,7 +12,7 @@ use super::credentials::ChartLogin;
 use super::spec::ValidatedSpec;
 use super::worker::{ReconcileRequest, run_reconciler};
 use crate::api::SyncName;
-use crate::cluster::{SyncWatchEvent, watch_server};
+use crate::cluster::{ServerEvent, watch_server};
 use crate::report::board::{DaemonRole, HOME_CLUSTER};
 use crate::source::webhook_call::{RepositoryNames, repository_name};
 use crate::source::{Credentials, RefWatch, Repository};
@@ -61,15 +61,11 @@ pub async fn run(
     let _home = context.reporting.board.follow_cluster(HOME_CLUSTER, &context.cluster);
     let aware = context.clone();
     let _server = watch_server(&context.cluster, &context.process.namespace, move |event| match event {
-        SyncWatchEvent::Rewound => aware.relist_all(),
-        SyncWatchEvent::Upgraded => aware.distrust_all(),
-        SyncWatchEvent::Seen(..)
-        | SyncWatchEvent::Gone(_)
-        | SyncWatchEvent::Begins
-        | SyncWatchEvent::Listed
-        | SyncWatchEvent::Broken(_) => {}
+        ServerEvent::Rewound => aware.relist_all(),
+        ServerEvent::Upgraded => aware.distrust_all(),
+        ServerEvent::Namespace(_) => {}
     });
-    let (send, receive) = watch::channel(order);
+    let (send, receive) = watch::channel(Arc::new(order));
     let nudges = async {
         match &local {
             Some(local) => loop {

@@ -103,7 +103,7 @@ impl Cluster {
         self.apply_body(wanted, owner, Force::No, body.to_string().into_bytes()).await
     }
 
-    async fn apply_body(
+    pub(super) async fn apply_body(
         &self,
         wanted: &DesiredObject,
         owner: &SyncName,

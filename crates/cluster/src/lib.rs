@@ -40,6 +40,7 @@ mod discovery;
 mod error_table;
 mod evidence;
 mod heartbeat;
+pub mod identity_checks;
 mod jitter;
 pub mod key_secret;
 mod kinds;
@@ -100,7 +101,7 @@ pub use crate::live_objects::live_objects;
 pub use crate::lookups::{Lookup, ServerInfo};
 pub use crate::manifests::{ManifestChange, apply_manifest};
 pub use crate::object_requests::{NamespaceState, ObjectRequests};
-pub use crate::server_watch::{ServerFacts, follow_server, watch_server};
+pub use crate::server_watch::{ServerEvent, ServerFacts, follow_server, watch_server};
 pub use crate::service_accounts::{AccountMetadata, AccountToken, ServiceAccounts};
 pub use crate::shared_watches::SharedWatch;
 pub use crate::substitution_sources::{SubstitutionSources, SubstitutionValues, ValuesWatchEvent};
@@ -116,8 +117,8 @@ pub use notifiers::NotifierRequests;
 pub use statuses::{StatusReads, WorkloadChildren};
 pub use sync_sets::SyncSetRequests;
 pub use syncs::{
-    LatestSnapshot, LiveSync, SecretData, SyncRequests, SyncSnapshot, SyncWatchEvent, WatchGuard, name_of,
-    version,
+    LatestSnapshot, LiveSync, SecretData, SyncRequests, SyncSnapshot, SyncText, SyncWatchEvent, WatchGuard,
+    name_of, version,
 };
 pub use watch::{POLL, kind_watch::KindWatchEvent};
 pub use watches::WatchRequirements;

@@ -15,7 +15,6 @@ use http::{HeaderName, HeaderValue, Uri, header};
 use hyper_util::client::legacy::Client as HttpClient;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::connect::dns::Name;
-use hyper_util::rt::TokioExecutor;
 use kube::client::{Body, ClientBuilder, ConfigExt as _};
 use kube::config::AuthInfo;
 use kube::{Client, Config};
@@ -30,7 +29,7 @@ use crate::connect::{CONNECT, ConnectError, Connection};
 use crate::outage_log::OutageLog;
 use crate::rate_limit::{Limits, RateLimit};
 use crate::rewind_detection::WriteHistory;
-use crate::transport::http2_client;
+use crate::transport::{http1_builder, http2_client};
 use moorline_settings::Settings;
 
 /// Maximum number of concurrent lookups of one host: a lookup cannot be cancelled.
@@ -114,7 +113,7 @@ impl Connection {
 /// Returns a client that offers HTTP/1.1 only.
 fn http1_client(config: &Config, connector: HttpConnector<Lookup>) -> Result<Client, kube::Error> {
     let connector = config.rustls_https_connector_with_connector(connector)?;
-    let client: HttpClient<_, Body> = HttpClient::builder(TokioExecutor::new()).build(connector);
+    let client: HttpClient<_, Body> = http1_builder().build(connector);
     let builder = ClientBuilder::new(client, "default").with_layer(&config.base_uri_layer());
     Ok(builder.with_layer(&config.extra_headers_layer()?).build())
 }

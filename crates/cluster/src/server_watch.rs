@@ -2,22 +2,32 @@
 //! and version of a server.
 //!
 //! In: the namespace of the run, which hardly ever changes; results of requests.
-//! Out: [`SyncWatchEvent::Rewound`] and [`SyncWatchEvent::Upgraded`], as from the watch on Syncs;
-//! [`ServerFacts`].
+//! Out: [`ServerEvent`]s, and [`ServerFacts`].
 
 use jiff::Timestamp;
 
-use super::syncs::{SyncWatchEvent, WatchGuard};
+use super::syncs::WatchGuard;
 use super::watch::{WatchEvent, WatchTarget, follow};
 use super::{Cluster, query};
 use moorline_core::object::GroupKind;
 
-/// Reports that the server was set back to an earlier state or was upgraded, until the guard is
-/// dropped. Without the right to watch the namespace nothing is reported.
+/// News of a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ServerEvent {
+    /// It was set back to an earlier state.
+    Rewound,
+    /// It was upgraded or downgraded.
+    Upgraded,
+    /// Uid of the watched namespace; none if there is no such namespace.
+    Namespace(Option<Box<str>>),
+}
+
+/// Reports the news of a server until the guard is dropped. Without the right to watch the
+/// namespace nothing is reported.
 pub fn watch_server(
     cluster: &Cluster,
     namespace: &str,
-    mut tell: impl FnMut(SyncWatchEvent) + Send + 'static,
+    mut tell: impl FnMut(ServerEvent) + Send + 'static,
 ) -> WatchGuard {
     let target = WatchTarget {
         kind: GroupKind::new("", "Namespace"),
@@ -28,14 +38,19 @@ pub fn watch_server(
         whole: true,
         watchable: true,
     };
+    let mut is_listed = false;
     let sink = move |event| match event {
-        WatchEvent::Rewound => tell(SyncWatchEvent::Rewound),
-        WatchEvent::Upgraded => tell(SyncWatchEvent::Upgraded),
-        WatchEvent::Begins
-        | WatchEvent::Seen(_)
-        | WatchEvent::Gone(_)
-        | WatchEvent::Listed(_)
-        | WatchEvent::Broken(_) => {}
+        WatchEvent::Rewound => tell(ServerEvent::Rewound),
+        WatchEvent::Upgraded => tell(ServerEvent::Upgraded),
+        WatchEvent::Begins => is_listed = false,
+        WatchEvent::Seen(object) => {
+            is_listed = true;
+            let uid = object.get("metadata").and_then(|metadata| metadata.get("uid")?.as_str());
+            tell(ServerEvent::Namespace(uid.map(Box::from)));
+        }
+        WatchEvent::Listed(_) if is_listed => {}
+        WatchEvent::Gone(_) | WatchEvent::Listed(_) => tell(ServerEvent::Namespace(None)),
+        WatchEvent::Broken(_) => {}
     };
     WatchGuard(tokio::spawn(follow(cluster.0.wire.clone(), target, sink)).abort_handle())
 }

@@ -16,6 +16,7 @@ use serde_json::{Map, Value};
 use tokio::sync::Notify;
 
 use super::evidence::Judgement;
+use super::identity_checks::IdentityChecks;
 use super::notary::{Notary, ProofBasis};
 use moorline_api::{self as api, SyncName};
 use moorline_core::object::{GroupKind, Object, ObjectId, Origin};
@@ -31,6 +32,7 @@ struct Inner {
     notary: Notary,
     /// Label under which each object was seen last.
     labels: HashMap<ObjectId, Arc<str>>,
+    checks: IdentityChecks,
 }
 
 /// Objects of one label.
@@ -89,6 +91,11 @@ impl Store {
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads or changes the numbers of the checks of the cluster's identity.
+    pub(super) fn checks<T>(&self, of: impl FnOnce(&mut IdentityChecks) -> T) -> T {
+        of(&mut self.lock().checks)
     }
 
     /// Returns the notification of a Sync.

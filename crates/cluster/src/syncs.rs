@@ -5,6 +5,7 @@
 //! before, and fields that are left out disappear.
 
 mod sync_changes;
+mod sync_text;
 
 use std::sync::Arc;
 
@@ -20,6 +21,7 @@ use moorline_api::{
     DAEMON_MANAGER, DELETION_ANNOTATION, HOSTS_ANNOTATION, KEYS_LABEL, MOVES_TO_ANNOTATION, SyncName,
 };
 use moorline_metrics::RequestClass;
+pub use sync_text::SyncText;
 
 /// Event of the watch on Syncs.
 #[derive(Debug)]
@@ -44,7 +46,7 @@ pub enum SyncWatchEvent {
 #[derive(Clone)]
 pub struct SyncSnapshot {
     /// The whole resource.
-    pub sync: Arc<Value>,
+    pub sync: Arc<SyncText>,
     /// Counts the server's histories (a new one after a restored etcd backup): resourceVersions of
     /// different histories are not comparable.
     pub history: u64,

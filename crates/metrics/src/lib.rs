@@ -14,22 +14,23 @@ mod former_names;
 mod journal_lines;
 mod label_limit;
 mod process;
+mod sync_series;
 mod table;
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use prometheus::core::{Collector, MetricVec, MetricVecBuilder};
+use prometheus::core::Collector;
 use prometheus::{
     HistogramOpts, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry, TextEncoder,
 };
 
 use crate::label_limit::LabelLimiter;
 pub use former_names::{FORMER_NAMES, FormerName};
+use sync_series::SyncSeries;
 pub use table::{MetricDef, MetricKind, TABLE};
-use table::{REASON_LABEL, SYNC};
 
 /// Media type of [`Metrics::render`].
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -112,18 +113,7 @@ pub struct Metrics(Arc<Counters>);
 
 struct Counters {
     registry: Registry,
-    ready: IntGaugeVec,
-    healthy: IntGaugeVec,
-    revision: IntGaugeVec,
-    /// The revision in the series of each Sync.
-    shown: Mutex<HashMap<Box<str>, Box<str>>>,
-    last_success: IntGaugeVec,
-    commit_to_applied: HistogramVec,
-    objects: IntGaugeVec,
-    held_objects: IntGaugeVec,
-    applied: IntCounterVec,
-    drift_repaired: IntCounterVec,
-    pruned: IntCounterVec,
+    syncs: SyncSeries,
     requests: IntCounterVec,
     object_seconds: HistogramVec,
     queue: IntGaugeVec,
@@ -146,17 +136,7 @@ impl Metrics {
         new.gauge(&table::BUILD)?.with_label_values(&[env!("CARGO_PKG_VERSION")]).set(1);
         new.register(&table::CPU, process::ProcessCollector::new())?;
         let counters = Counters {
-            ready: new.gauge(&table::READY)?,
-            healthy: new.gauge(&table::HEALTHY)?,
-            revision: new.gauge(&table::REVISION)?,
-            shown: Mutex::default(),
-            last_success: new.gauge(&table::LAST_SUCCESS)?,
-            commit_to_applied: new.histogram(&table::COMMIT_TO_APPLIED)?,
-            objects: new.gauge(&table::OBJECTS)?,
-            held_objects: new.gauge(&table::HELD_OBJECTS)?,
-            applied: new.counter(&table::APPLIED)?,
-            drift_repaired: new.counter(&table::DRIFT_REPAIRED)?,
-            pruned: new.counter(&table::PRUNED)?,
+            syncs: new.register(&table::READY, SyncSeries::new())?,
             requests: new.counter(&table::REQUESTS)?,
             object_seconds: new.histogram(&table::OBJECT_SECONDS)?,
             queue: new.gauge(&table::QUEUE)?,
@@ -195,42 +175,38 @@ impl Metrics {
 
     /// Counts an action on an object, by outcome.
     pub fn applied(&self, sync: &str, outcome: &str) {
-        self.0.applied.with_label_values(&[sync, outcome]).inc();
+        self.0.syncs.increment(&table::APPLIED, sync, outcome);
     }
 
     /// Counts a repair of an edit by `manager`; empty if no manager is recorded.
     pub fn drift_repaired(&self, sync: &str, manager: &str) {
-        self.0.drift_repaired.with_label_values(&[sync, self.0.managers.label(manager)]).inc();
+        self.0.syncs.increment(&table::DRIFT_REPAIRED, sync, self.0.managers.label(manager));
     }
 
     /// Counts an object that was deleted because Git no longer contains it.
     pub fn pruned(&self, sync: &str) {
-        self.0.pruned.with_label_values(&[sync]).inc();
+        self.0.syncs.increment(&table::PRUNED, sync, "");
     }
 
     /// Sets the number of objects of a Sync that are in a state.
     pub fn objects(&self, sync: &str, state: &str, count: i64) {
-        self.0.objects.with_label_values(&[sync, state]).set(count);
+        self.0.syncs.set(&table::OBJECTS, sync, state, count);
     }
 
     /// Sets the number of objects of a Sync that are held for a reason; at zero the series is
     /// removed.
     pub fn held_objects(&self, sync: &str, reason: &str, count: usize) {
         if count == 0 {
-            // The series may be absent already.
-            let _ = self.0.held_objects.remove_label_values(&[sync, reason]);
+            self.0.syncs.remove(&table::HELD_OBJECTS, sync, reason);
         } else {
-            self.0.held_objects.with_label_values(&[sync, reason]).set(whole(count));
+            self.0.syncs.set(&table::HELD_OBJECTS, sync, reason, whole(count));
         }
     }
 
     /// Sets all holds of a Sync, by reason, and removes the series of other reasons.
     pub fn all_held_objects<'a>(&self, sync: &str, counts: impl IntoIterator<Item = (&'a str, usize)>) {
         let counts: HashMap<&str, usize> = counts.into_iter().collect();
-        remove(&self.0.held_objects, |labels| {
-            labels.get(SYNC) == Some(&sync)
-                && labels.get(REASON_LABEL).is_some_and(|reason| !counts.contains_key(reason))
-        });
+        self.0.syncs.retain(&table::HELD_OBJECTS, sync, |reason| counts.contains_key(reason));
         for (reason, count) in counts {
             self.held_objects(sync, reason, count);
         }
@@ -238,24 +214,13 @@ impl Metrics {
 
     /// Sets the last commit that is applied completely, and removes the series of the previous one.
     pub fn revision(&self, sync: &str, revision: &str) {
-        let mut shown = self.shown();
-        match shown.get(sync) {
-            // Every poll of the repository reports it again.
-            Some(known) if **known == *revision => return,
-            Some(known) => drop(self.0.revision.remove_label_values(&[sync, known])),
-            None => {}
-        }
-        self.0.revision.with_label_values(&[sync, revision]).set(1);
-        shown.insert(sync.into(), revision.into());
-    }
-
-    fn shown(&self) -> MutexGuard<'_, HashMap<Box<str>, Box<str>>> {
-        self.0.shown.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.syncs.retain(&table::REVISION, sync, |known| known == revision);
+        self.0.syncs.set(&table::REVISION, sync, revision, 1);
     }
 
     /// Records the time between the poll that found a commit and the apply of its last object.
     pub fn commit_to_applied(&self, sync: &str, took: Duration) {
-        self.0.commit_to_applied.with_label_values(&[sync]).observe(took.as_secs_f64());
+        self.0.syncs.observe(sync, took.as_secs_f64());
     }
 
     /// Records an operation on a repository; `error` is the reason if it failed.
@@ -287,17 +252,17 @@ impl Metrics {
     /// Sets the last time at which a Sync was known to be ready and its repository to have nothing
     /// newer.
     pub fn last_success(&self, sync: &str, unix_seconds: i64) {
-        self.0.last_success.with_label_values(&[sync]).set(unix_seconds);
+        self.0.syncs.set(&table::LAST_SUCCESS, sync, "", unix_seconds);
     }
 
     /// Sets if a Sync is ready.
     pub fn ready(&self, sync: &str, ready: bool) {
-        self.0.ready.with_label_values(&[sync]).set(i64::from(ready));
+        self.0.syncs.set(&table::READY, sync, "", i64::from(ready));
     }
 
     /// Sets if the objects of a Sync are healthy.
     pub fn healthy(&self, sync: &str, healthy: bool) {
-        self.0.healthy.with_label_values(&[sync]).set(i64::from(healthy));
+        self.0.syncs.set(&table::HEALTHY, sync, "", i64::from(healthy));
     }
 
     /// Sets if this process writes to the cluster.
@@ -308,19 +273,7 @@ impl Metrics {
     /// Removes every series of a deleted Sync. Later counts would start new series, so this must be
     /// the last call for a Sync.
     pub fn remove_sync(&self, sync: &str) {
-        let of_it = |labels: &HashMap<&str, &str>| labels.get(SYNC) == Some(&sync);
-        if let Some(revision) = self.shown().remove(sync) {
-            let _ = self.0.revision.remove_label_values(&[sync, &revision]);
-        }
-        for gauges in
-            [&self.0.ready, &self.0.healthy, &self.0.last_success, &self.0.objects, &self.0.held_objects]
-        {
-            remove(gauges, of_it);
-        }
-        for counters in [&self.0.applied, &self.0.drift_repaired, &self.0.pruned] {
-            remove(counters, of_it);
-        }
-        remove(&self.0.commit_to_applied, of_it);
+        self.0.syncs.remove_sync(sync);
     }
 
     /// Renders all metrics in the text format of Prometheus, with current figures of the process.
@@ -377,20 +330,6 @@ impl RegistryBuilder {
     ) -> Result<C, MetricsError> {
         let registered = made.and_then(|made| self.0.register(Box::new(made.clone())).map(|()| made));
         registered.map_err(|error| MetricsError { metric: row.name, cause: error.to_string().into() })
-    }
-}
-
-/// Removes the series whose labels match.
-fn remove<B: MetricVecBuilder>(series: &MetricVec<B>, goes: impl Fn(&HashMap<&str, &str>) -> bool) {
-    for family in series.collect() {
-        for metric in family.get_metric() {
-            let labels: HashMap<&str, &str> =
-                metric.get_label().iter().map(|label| (label.name(), label.value())).collect();
-            if goes(&labels) {
-                // Another call may have removed it already.
-                let _ = series.remove(&labels);
-            }
-        }
     }
 }
 

@@ -56,7 +56,7 @@ const fn row(
 /// Label with the Sync as `namespace/name`. Series with it are removed when the Sync is deleted.
 pub(super) const SYNC: &str = "sync";
 /// Label of [`HELD_OBJECTS`] and others with a reason.
-pub(super) const REASON_LABEL: &str = "reason";
+const REASON_LABEL: &str = "reason";
 
 /// Buckets for a request to the API server or a repository, in seconds.
 const CALL: &[f64] = &[0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0];

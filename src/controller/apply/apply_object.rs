@@ -12,11 +12,13 @@ use serde_json::Value;
 use super::ApplyContext;
 use super::field_handover::transfer_fields;
 use super::list_key_conflict::resolve_list_key_conflict;
+use super::named_apply::send_named;
 use super::recreate::recreate;
 use super::removed_fields::clear;
 use super::stale_owner::{has_owner_released, is_owner_gone, release_others, syncs_of};
 use super::unconvertible_entries::remove_unconvertible_entries;
 use crate::api::{self, ConflictPolicy};
+use crate::cluster::identity_checks::apply_named;
 use crate::cluster::{ApiError, ApiStatus, ApplyResult, Force, classify_error};
 use crate::controller::memory::field_conflicts::YieldedField;
 use crate::controller::reconcile::autoscalers::new_scaler;
@@ -48,7 +50,7 @@ pub(crate) async fn apply(
     };
     let wanted = marks.as_ref().unwrap_or(wanted);
     let force = force(work, change);
-    match send(work, wanted, force, change).await {
+    match send_named(work, wanted, force, change).await {
         Ok(applied) => Ok(outcome(&applied)),
         Err(ApiError::Refused(refusal)) if force == Force::No && refusal.code == 409 => {
             match conflict(work, wanted, refusal, change).await {
@@ -78,7 +80,7 @@ async fn retry_after_resolving(
     if !is_resolved {
         return refused(work, wanted, failure).await;
     }
-    Ok(outcome(&send(work, wanted, Force::Yes, change).await?))
+    Ok(outcome(&send(work, wanted, Force::Yes, change, None).await?))
 }
 
 /// Decides if fields of other managers are taken at once. Fields that are known to have been
@@ -122,17 +124,19 @@ pub(crate) async fn create_new(
         Err(failure) => return Err(failure),
     }
     if wanted.created_as.is_some() {
-        send(work, wanted, Force::Yes, Some(&Change::Committed)).await?;
+        send(work, wanted, Force::Yes, Some(&Change::Committed), None).await?;
     }
     Ok(Some(Outcome::Created))
 }
 
-/// Applies our fields of an object, and cleans up fields that were ours before.
-async fn send(
+/// Applies our fields of an object, and cleans up fields that were ours before. With a uid, the
+/// apply is the first write, and shows that the cluster is the same as before.
+pub(super) async fn send(
     work: &ApplyContext<'_>,
     wanted: &DesiredObject,
     force: Force,
     change: Option<&Change>,
+    uid: Option<&str>,
 ) -> Result<ApplyResult, ApiError> {
     let before = match change {
         Some(Change::Committed) => before(work, wanted).await?,
@@ -142,17 +146,21 @@ async fn send(
         _ => None,
     };
     let mut less = work.field_conflicts.yielded(wanted);
+    if uid.is_some() && (wanted.ignored.is_some() || !less.is_empty()) {
+        // Fields may be transferred first.
+        work.confirm().await?;
+    }
     if let Some(before) = &before {
         transfer_fields(work, wanted, before, &less).await?;
     }
     let contested = contested(work, wanted);
     let without = |less: &[Box<str>]| [less, &contested].concat();
-    let mut applied = work.cluster.apply_without_paths(wanted, work.owner, force, &without(&less)).await?;
+    let mut applied = apply_named(work.cluster, wanted, work.owner, force, (&without(&less), uid)).await?;
     let free = fields_without_manager(work, wanted, &applied, &less);
     if !free.is_empty() {
         work.field_conflicts.reclaim(wanted, &free);
         less.retain(|place| !free.contains(place));
-        applied = work.cluster.apply_without_paths(wanted, work.owner, Force::No, &without(&less)).await?;
+        applied = apply_named(work.cluster, wanted, work.owner, Force::No, (&without(&less), uid)).await?;
     }
     work.field_conflicts.warned(wanted, &applied.warnings);
     release_others(work, wanted, &applied).await;
@@ -245,7 +253,7 @@ async fn conflict(
                 return Err(UnresolvedConflict::Held(held(&refusal)));
             }
         }
-        match send(work, wanted, force, change).await {
+        match send(work, wanted, force, change, None).await {
             Ok(applied) => {
                 // `send` has released the fields of the Syncs that exist.
                 for sync in syncs_of(&applied).filter(|sync| gone.iter().any(|gone| **gone == **sync)) {

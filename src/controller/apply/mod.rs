@@ -14,6 +14,7 @@ mod deletion_limits;
 pub(crate) mod extra_fields;
 pub(crate) mod field_handover;
 pub(crate) mod list_key_conflict;
+mod named_apply;
 pub(crate) mod non_empty_guard;
 mod object_before;
 mod prune;
@@ -185,7 +186,13 @@ impl ApplyContext<'_> {
         let (contested, numbers) = (self.contested.clone(), self.numbers.clone());
         let deletions = self.deletions.clone();
         let work = ApplyContext { cluster: &cluster, contested, numbers, deletions, ..*self };
-        if let Err(failure) = self.context.targets.confirm(self.owner, self.cluster).await {
+        // An apply that names a proven uid needs no check.
+        let is_named = match &step.action {
+            Action::Update(Change::RerunHook) => false,
+            Action::Update(_) => self.named_uid(&step.id).is_some(),
+            _ => false,
+        };
+        if !is_named && let Err(failure) = self.confirm().await {
             return Some(failed(&failure, false));
         }
         if let Some(hold) = guarded(&work, step).await {
@@ -196,6 +203,16 @@ impl ApplyContext<'_> {
             Err(failure) => Some(refusal(&work, step, &failure)),
             Ok(outcome) => Some(outcome),
         }
+    }
+
+    /// Checks before a write that the cluster of the Sync is the same as before.
+    pub(crate) async fn confirm(&self) -> Result<(), ApiError> {
+        self.context.targets.confirm(self.owner, self.cluster).await
+    }
+
+    /// Returns the uid that an apply of the object may name instead of a check.
+    pub(crate) fn named_uid(&self, id: &ObjectId) -> Option<Box<str>> {
+        self.context.targets.named_uid(self.owner, self.cluster, id)
     }
 
     async fn act(&self, step: &Step) -> Result<Outcome, ApiError> {

@@ -32,7 +32,7 @@ impl DeletionStop {
     pub(crate) async fn cancelled(&self) {
         let mut seen = self.seen.clone();
         let is_other = |seen: &LatestSnapshot| {
-            seen.as_ref().is_some_and(|it| !LiveSync::of(&it.sync).asks_the_same(&self.decided_by))
+            seen.as_ref().is_some_and(|it| !LiveSync::of(&it.sync.read()).asks_the_same(&self.decided_by))
         };
         if seen.wait_for(is_other).await.is_err() {
             // The Sync is gone, or the daemon shuts down.

@@ -183,7 +183,8 @@ impl ReconcileContext<'_> {
         };
         let desired = &*prepared.desired;
         // Objects that another cluster lacks may exist in the one of this Sync.
-        let confirmed = self.context.targets.confirm(self.owner, self.cluster).await;
+        let place = (self.owner, self.cluster);
+        let confirmed = self.context.targets.confirm_observed(place, &needed).await;
         confirmed.map_err(|failure| cluster_error(&failure))?;
         publish(self, &prepared).await?;
         describe(report, &prepared);

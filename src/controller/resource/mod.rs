@@ -53,7 +53,7 @@ struct SyncWorker {
     context: Arc<Context>,
     name: SyncName,
     resource_recorder: StatusRecorder,
-    requests: Option<watch::Sender<ReconcileRequest>>,
+    requests: Option<watch::Sender<Arc<ReconcileRequest>>>,
     reconciler: Option<JoinHandle<()>>,
     /// The Secrets with the credentials of the repository and of the server of the chart.
     secret: Option<secrets::WatchedSecret>,
@@ -132,7 +132,9 @@ pub(crate) async fn run_worker(
         let sync = snapshots.borrow_and_update().clone().filter(|_| leads);
         let Some(sync) = sync else { break };
         worker.history = sync.history;
-        let again = worker.serve(&sync.sync).await;
+        // Boxed, as all that runs rarely: an idle Sync keeps the memory of what it awaits inline.
+        let again = Box::pin(async { worker.serve(&sync.sync.read()).await }).await;
+        drop(sync);
         retry = if again { (retry * 2).min(worker.max_retry_pause) } else { RETRY.0 };
         tokio::select! {
             changed = snapshots.changed() => if changed.is_err() { break },
@@ -142,7 +144,7 @@ pub(crate) async fn run_worker(
             () = tokio::time::sleep(jitter(retry)), if again => {}
         }
     }
-    worker.stop().await;
+    Box::pin(worker.stop()).await;
     worker.context.cluster.release_watches(&worker.name);
     worker.context.targets.release(&worker.name);
 }
@@ -278,13 +280,13 @@ impl SyncWorker {
                 let is_news =
                     (last.spec_revision, &last.request) != (request.spec_revision, &request.request);
                 if is_news {
-                    *last = request;
+                    *last = Arc::new(request);
                 }
                 is_news
             });
             return;
         }
-        let (send, receive) = watch::channel(request);
+        let (send, receive) = watch::channel(Arc::new(request));
         self.requests = Some(send);
         let (context, name, resource_recorder) =
             (self.context.clone(), self.name.clone(), self.resource_recorder.clone());

@@ -110,6 +110,7 @@ fn revoke_keys(worker: &SyncWorker) {
         if is_news {
             let nobody = Arc::new(nobody);
             let without = |source: &MountSource| source.trusting(&nobody);
+            let order = Arc::make_mut(order);
             order.mounts = order.mounts.iter().map(without).collect();
         }
         is_news

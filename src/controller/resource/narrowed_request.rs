@@ -55,7 +55,7 @@ pub(super) fn keep_narrowed(worker: &mut SyncWorker, sync: &Value, refused: Opti
         window_override,
         moves_to,
         request,
-        ..last
+        ..ReconcileRequest::clone(&last)
     });
     true
 }

@@ -72,10 +72,12 @@ pub(super) fn revoke_keys(worker: &SyncWorker, valid_spec: &ValidatedSpec) {
             != (&valid_spec.verify, &valid_spec.chart_verify)
             || (&order.keys, &order.chart_keys) != (&keys, &chart_keys);
         if is_news {
+            let before = before.clone();
+            let order = Arc::make_mut(order);
             order.valid_spec = Arc::new(ValidatedSpec {
                 verify: valid_spec.verify.clone(),
                 chart_verify: valid_spec.chart_verify.clone(),
-                ..ValidatedSpec::clone(before)
+                ..ValidatedSpec::clone(&before)
             });
             (order.keys, order.chart_keys) = (keys, chart_keys);
         }

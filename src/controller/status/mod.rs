@@ -400,7 +400,9 @@ impl StatusRecorder {
         let next = status(&state.persisted_status, &facts);
         let mut next = state.completed(next);
         announce(self, &mut state, &mut next);
-        let next = Arc::new(next);
+        // The page and the writer share one copy.
+        let is_same = *state.persisted_status == next;
+        let next = if is_same { state.persisted_status.clone() } else { Arc::new(next) };
         post(self, &mut state, &next);
         self.0.reporting.show(&self.0.name, &next, state.current.as_ref());
         state.differing(next)

@@ -40,47 +40,69 @@ pub(crate) async fn write_statuses(recorder: &StatusRecorder) {
             None => changed(recorder).await,
         }
         recorder.0.reporting.cluster.terms().wait_until_leading().await;
-        say_news(recorder).await;
-        let Some((uid, next)) = recorder.next_status() else {
-            offer_waiting(recorder);
-            say_queued(recorder).await;
-            notify_waiters(recorder);
-            continue;
-        };
-        let Ok(value) = serde_json::to_value(&*next) else { continue };
-        tracing::trace!(sync = %recorder.0.name, status = %value, "written");
-        // Before the write: the watch may report it sooner than the reply does.
-        let (applied, event) = news(recorder, &next, &uid);
-        let latest = recorder.lock().latest;
-        match recorder.0.reporting.cluster.syncs().write_status(&recorder.0.name, &uid, latest, value).await {
-            Ok(version) => {
-                on_status_written(recorder, version, next);
-                notify_waiters(recorder);
-                offer_waiting(recorder);
-                recorder.0.reporting.lines.end_condition(&recorder.0.name, LogSubject::Status);
-                applied.into_iter().for_each(|note| recorder.lock().queue.add(note));
-                write_queued(recorder, &uid).await;
-                if let Some(event) = event {
-                    say(recorder, event).await;
-                }
+        // Boxed: an idle Sync keeps no memory of a write.
+        match Box::pin(write_next(recorder)).await {
+            NextWrite::Nothing => {}
+            NextWrite::Written => {
                 retry = RETRY.0;
                 drop(tokio::time::timeout(PAUSE, recorder.0.urgent.notified()).await);
             }
-            Err(failure) => {
-                recorder.lock().uncounted.unfold();
-                let text = format!("the status could not be written: {failure}");
-                recorder.0.reporting.lines.log_condition(
-                    &recorder.0.name,
-                    LogSubject::Status,
-                    Tone::Warning,
-                    "StatusUnwritable",
-                    &text,
-                );
+            NextWrite::Failed => {
                 let pause = crate::cluster::jitter(retry);
                 drop(tokio::time::timeout(pause, recorder.0.urgent.notified()).await);
                 retry = (retry * 2).min(RETRY.1);
                 recorder.0.changed.notify_one();
             }
+        }
+    }
+}
+
+/// End of an attempt to write the current status.
+enum NextWrite {
+    /// The API server has it already.
+    Nothing,
+    Written,
+    Failed,
+}
+
+/// Writes the current status, and the Events that go with it.
+async fn write_next(recorder: &StatusRecorder) -> NextWrite {
+    say_news(recorder).await;
+    let Some((uid, next)) = recorder.next_status() else {
+        offer_waiting(recorder);
+        say_queued(recorder).await;
+        notify_waiters(recorder);
+        return NextWrite::Nothing;
+    };
+    let Ok(value) = serde_json::to_value(&*next) else { return NextWrite::Nothing };
+    tracing::trace!(sync = %recorder.0.name, status = %value, "written");
+    // Before the write: the watch may report it sooner than the reply does.
+    let (applied, event) = news(recorder, &next, &uid);
+    let latest = recorder.lock().latest;
+    match recorder.0.reporting.cluster.syncs().write_status(&recorder.0.name, &uid, latest, value).await {
+        Ok(version) => {
+            on_status_written(recorder, version, next);
+            notify_waiters(recorder);
+            offer_waiting(recorder);
+            recorder.0.reporting.lines.end_condition(&recorder.0.name, LogSubject::Status);
+            applied.into_iter().for_each(|note| recorder.lock().queue.add(note));
+            write_queued(recorder, &uid).await;
+            if let Some(event) = event {
+                say(recorder, event).await;
+            }
+            NextWrite::Written
+        }
+        Err(failure) => {
+            recorder.lock().uncounted.unfold();
+            let text = format!("the status could not be written: {failure}");
+            recorder.0.reporting.lines.log_condition(
+                &recorder.0.name,
+                LogSubject::Status,
+                Tone::Warning,
+                "StatusUnwritable",
+                &text,
+            );
+            NextWrite::Failed
         }
     }
 }

@@ -31,15 +31,15 @@ mod tag_tests;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use serde_json::Value;
 use tokio::sync::watch;
 
 use super::Context;
 use crate::api::SyncName;
+use crate::cluster::SyncText;
 use set_watch::keep_sync_sets;
 
 /// The Syncs of one namespace, by name.
-pub(crate) type NamespaceSyncs = BTreeMap<Box<str>, Arc<Value>>;
+pub(crate) type NamespaceSyncs = BTreeMap<Box<str>, Arc<SyncText>>;
 
 /// The Syncs of the cluster that this daemon serves, by namespace.
 #[derive(Default)]
@@ -51,7 +51,7 @@ pub(crate) struct NamespacedSyncs {
 
 impl NamespacedSyncs {
     /// Notes the state of a Sync; none if it is gone.
-    pub(super) fn note_sync(&self, name: &SyncName, sync: Option<&Arc<Value>>) {
+    pub(super) fn note_sync(&self, name: &SyncName, sync: Option<&Arc<SyncText>>) {
         let mut namespaces = self.lock();
         let syncs = namespaces.entry(name.namespace.clone()).or_default();
         syncs.send_if_modified(|syncs| match sync {

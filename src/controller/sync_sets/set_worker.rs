@@ -348,7 +348,7 @@ impl SetWorker {
 
 /// Returns the Syncs of the namespace of a set.
 fn existing(syncs: &mut watch::Receiver<NamespaceSyncs>, owner: &SetOwner) -> Vec<ExistingSync> {
-    syncs.borrow_and_update().values().map(|sync| ExistingSync::of(sync, owner)).collect()
+    syncs.borrow_and_update().values().map(|sync| ExistingSync::of(&sync.read(), owner)).collect()
 }
 
 /// Waits until the watch has reported what was written, so that nothing is written twice.
@@ -359,7 +359,7 @@ async fn wait_until_seen(
 ) {
     let is_seen = |syncs: &NamespaceSyncs| {
         report.stored.iter().all(|(name, form)| {
-            let live = syncs.get(&**name).map(|sync| ExistingSync::of(sync, owner));
+            let live = syncs.get(&**name).map(|sync| ExistingSync::of(&sync.read(), owner));
             match (live, form) {
                 (Some(live), Some(form)) => live.digest() == *form,
                 (Some(live), None) => live.is_deleting,

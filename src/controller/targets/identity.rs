@@ -4,12 +4,14 @@
 //! Out: a refusal if they differ: a Secret may be replaced by that of another cluster, and another
 //! cluster may be made behind the same address. A restored backup has the same id.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tokio::time::timeout;
 
 use crate::clock;
+use crate::cluster::identity_checks::{begin_identity_check, end_identity_check};
 use crate::cluster::{ApiError, Cluster};
 use crate::controller::reconcile_errors::cluster_error;
 use crate::controller::status::StatusRecorder;
@@ -92,13 +94,22 @@ fn other_cluster(secret: &str, known: &str, now: &str) -> String {
 
 /// The last read of the id of a cluster: its time, and why the cluster may not be written.
 #[derive(Default)]
-pub(super) struct Confirmation(tokio::sync::Mutex<Option<(Instant, Option<Box<str>>)>>);
+pub(super) struct Confirmation {
+    last: tokio::sync::Mutex<Option<(Instant, Option<Box<str>>)>>,
+    /// Something has shown that another cluster may answer.
+    is_doubted: AtomicBool,
+}
 
 impl Confirmation {
     /// Checks before a write that the cluster still has this id. Many writes share one look.
     pub(super) async fn check(&self, cluster: &Cluster, id: &str) -> Result<(), ApiError> {
-        let mut last = self.0.lock().await;
-        if last.as_ref().is_none_or(|(at, _)| clock::since(*at) > CONFIRMED) {
+        let mut last = self.last.lock().await;
+        let is_open = last
+            .as_ref()
+            .is_none_or(|(at, why)| clock::since(*at) > CONFIRMED || why.is_none() && self.is_doubted());
+        if is_open {
+            self.is_doubted.store(false, Ordering::SeqCst);
+            let number = begin_identity_check(cluster);
             let why = match read_id(cluster).await {
                 Ok(now) if *now == *id => None,
                 Ok(now) => Some(format!(
@@ -106,12 +117,26 @@ impl Confirmation {
                 )),
                 Err(failure) => Some(format!("the id of its cluster cannot be read: {failure}")),
             };
+            match why.is_none() {
+                true => end_identity_check(cluster, number),
+                false => self.doubt(),
+            }
             *last = Some((clock::now(), why.map(String::into_boxed_str)));
         }
         match last.as_ref().and_then(|(_, why)| why.clone()) {
             None => Ok(()),
             Some(why) => Err(ApiError::Unreachable(why)),
         }
+    }
+
+    /// Notes that another cluster may answer: it is asked before the next write.
+    pub(super) fn doubt(&self) {
+        self.is_doubted.store(true, Ordering::SeqCst);
+    }
+
+    /// True until a check after the doubt.
+    pub(super) fn is_doubted(&self) -> bool {
+        self.is_doubted.load(Ordering::SeqCst)
     }
 }
 

@@ -24,9 +24,13 @@ use super::status::StatusRecorder;
 use super::status::board::{Board, FollowedCluster};
 use crate::api::{SyncName, target_mark};
 use crate::clock;
+use crate::cluster::identity_checks::{begin_identity_check, end_identity_check, is_observed_in, proven_uid};
 use crate::cluster::remote::{RemoteAccess, is_same_cluster, remote_cluster};
-use crate::cluster::{ApiError, Cluster, Connection, SecretData, SyncWatchEvent, WatchGuard, watch_server};
+use crate::cluster::{
+    ApiError, Cluster, Connection, SecretData, ServerEvent, WatchGuard, WatchRequirements, watch_server,
+};
 use crate::fair_queue::FairQueue;
+use crate::object::ObjectId;
 use crate::report::board::cluster_name;
 use crate::report::{ErrorCause, ReconcileError};
 use crate::source::OutboundClient;
@@ -165,16 +169,46 @@ impl Targets {
     /// Checks before a write that the cluster of a Sync is still the one that was connected, and
     /// that its connection was not replaced.
     pub(super) async fn confirm(&self, sync: &SyncName, cluster: &Cluster) -> Result<(), ApiError> {
-        let Some(mark) = sync.target() else { return Ok(()) };
-        let known = {
-            let state = self.lock();
-            let target = state.known.get(mark).filter(|target| is_same_cluster(&target.cluster, cluster));
-            target.map(|target| (target.id.clone(), target.confirmation.clone()))
-        };
-        match known {
+        if sync.target().is_none() {
+            return Ok(());
+        }
+        match self.confirmation(sync, cluster) {
             Some((id, confirmation)) => confirmation.check(cluster, &id).await,
             None => Err(ApiError::Unreachable("the access to its cluster was replaced".into())),
         }
+    }
+
+    /// Checks that what is observed in these places is of the cluster of the Sync. Its own objects
+    /// are a proof of that, otherwise the cluster is asked.
+    pub(super) async fn confirm_observed(
+        &self,
+        (sync, cluster): (&SyncName, &Cluster),
+        need: &WatchRequirements,
+    ) -> Result<(), ApiError> {
+        let known = self.confirmation(sync, cluster).filter(|(_, known)| !known.is_doubted());
+        match known.is_some() && is_observed_in(cluster, sync, need) {
+            true => Ok(()),
+            false => self.confirm(sync, cluster).await,
+        }
+    }
+
+    /// Returns the uid that an apply of this object has to name, so that no other cluster can carry
+    /// it out; none if the cluster has to be asked before the write.
+    pub(super) fn named_uid(&self, sync: &SyncName, cluster: &Cluster, id: &ObjectId) -> Option<Box<str>> {
+        self.confirmation(sync, cluster).filter(|(_, known)| !known.is_doubted())?;
+        proven_uid(cluster, sync, id)
+    }
+
+    /// Asks the cluster of a Sync again before its next write.
+    pub(super) fn doubt(&self, sync: &SyncName, cluster: &Cluster) {
+        self.confirmation(sync, cluster).iter().for_each(|(_, confirmation)| confirmation.doubt());
+    }
+
+    /// Returns the id of another cluster and its last check, while it has this connection.
+    fn confirmation(&self, sync: &SyncName, cluster: &Cluster) -> Option<(Box<str>, Arc<Confirmation>)> {
+        let state = self.lock();
+        let target = state.known.get(sync.target()?)?;
+        is_same_cluster(&target.cluster, cluster).then(|| (target.id.clone(), target.confirmation.clone()))
     }
 
     /// Returns the cluster behind this access with its id, if it is connected.
@@ -197,22 +231,20 @@ impl Targets {
         if let Some(known) = self.known(sync, mark, &access) {
             return known;
         }
-        let of_watch = cluster.clone();
+        let confirmation = Arc::<Confirmation>::default();
+        let (of_watch, doubted, own) = (cluster.clone(), confirmation.clone(), id.clone());
         let server = watch_server(&cluster, IDENTITY_NAMESPACE, move |event| match event {
-            SyncWatchEvent::Rewound => of_watch.relist_all(),
-            SyncWatchEvent::Upgraded => of_watch.mark_all_unverified(),
-            SyncWatchEvent::Seen(..)
-            | SyncWatchEvent::Gone(_)
-            | SyncWatchEvent::Begins
-            | SyncWatchEvent::Listed
-            | SyncWatchEvent::Broken(_) => {}
+            ServerEvent::Rewound => of_watch.relist_all(),
+            ServerEvent::Upgraded => of_watch.mark_all_unverified(),
+            ServerEvent::Namespace(uid) if uid.as_ref() == Some(&own) => {}
+            ServerEvent::Namespace(_) => doubted.doubt(),
         });
         let mut state = self.lock();
         let mut syncs = state.known.remove(mark).map(|before| before.syncs).unwrap_or_default();
         syncs.insert(sync.clone());
         let row = board.follow_cluster(name, &cluster);
         let reads = FairQueue::new(READS);
-        let (found, confirmation) = ((cluster.clone(), id.clone()), Arc::default());
+        let found = (cluster.clone(), id.clone());
         let target = Target { access, cluster, id, confirmation, reads, syncs, server, row };
         state.known.insert(mark.into(), target);
         found
@@ -356,7 +388,9 @@ async fn connect_anew(
     };
     let place = format!("{}/{}", sync.namespace, secret.name);
     let cluster = remote_cluster(&context.cluster, connection, &context.settings(), &place);
+    let check = begin_identity_check(&cluster);
     let id = read_id(&cluster).await.map_err(|failure| unread(&secret.name, &failure))?;
+    end_identity_check(&cluster, check);
     let name = cluster_name(&sync.namespace, &secret.name, secret.key.as_deref());
     Ok(context.targets.add(sync, mark, access, (cluster, id), (&context.reporting.board, &name)))
 }
@@ -370,5 +404,7 @@ const INVALID: ErrorCause = ErrorCause::Input("KubeconfigInvalid");
 
 #[cfg(test)]
 mod cluster_set_tests;
+#[cfg(test)]
+mod named_write_tests;
 #[cfg(test)]
 pub(super) mod tests;

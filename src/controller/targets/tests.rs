@@ -1,5 +1,6 @@
 //! Tests with two clusters in this process: a home cluster and another one.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -26,7 +27,7 @@ use crate::source::{AllowList, DemoRepository, HostPolicy, OutboundClient, Repos
 
 pub(in crate::controller) const SYNCS: &str = "/apis/moorline.dev/v1alpha1/namespaces/moorline/syncs";
 pub(super) const SECRETS: &str = "/api/v1/namespaces/moorline/secrets";
-const MAPS: &str = "/api/v1/namespaces/shop/configmaps";
+pub(super) const MAPS: &str = "/api/v1/namespaces/shop/configmaps";
 
 /// A hub with one other cluster.
 pub(in crate::controller) struct Hub {
@@ -38,6 +39,8 @@ pub(in crate::controller) struct Hub {
     pub(in crate::controller) context: Arc<Context>,
     /// Tokens of the connections to the other cluster, each with its line.
     lines: Arc<Mutex<Vec<(String, ClientLink)>>>,
+    /// New requests with the token `switched` lead to the third cluster.
+    pub(super) switched: Arc<AtomicBool>,
     _end: watch::Sender<bool>,
     _folder: tempfile::TempDir,
 }
@@ -113,8 +116,14 @@ impl Hub {
         let context = Arc::new(Context::new(cluster, Board::new(false), parts));
         let lines = Arc::<Mutex<Vec<(String, ClientLink)>>>::default();
         let (known, server, other) = (lines.clone(), east.clone(), west.clone());
+        let switched = Arc::<AtomicBool>::default();
+        let is_switched = switched.clone();
         let connector: RemoteConnector = Box::new(move |access| {
             assert_eq!(access.host_and_port(), ("east.example.com", 443));
+            if access.token.as_deref() == Some("switched") {
+                let client = switching((server.client(), other.client()), is_switched.clone());
+                return Ok(Connection::from_client(client, "default"));
+            }
             let is_other = access.token.as_deref() == Some("other");
             let (client, line) = if is_other { &other } else { &server }.named_client("hub");
             known.lock().unwrap().push((access.token.clone().unwrap(), line));
@@ -123,7 +132,7 @@ impl Hub {
         context.targets.connect_by(connector);
         let (_, calls) = mpsc::channel(1);
         tokio::spawn(manager::run(context.clone(), calls));
-        Self { home, east, west, books, context, lines, _end: end, _folder: folder }
+        Self { home, east, west, books, context, lines, switched, _end: end, _folder: folder }
     }
 
     pub(in crate::controller) fn sync(&self, name: &str, more: &Value) {
@@ -136,7 +145,7 @@ impl Hub {
         self.home.apply(SYNCS, &body, "test").unwrap();
     }
 
-    fn secret(&self, kubeconfig: &str) {
+    pub(super) fn secret(&self, kubeconfig: &str) {
         let body = json!({
             "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "east", "namespace": "moorline"},
             "stringData": {"value": kubeconfig},
@@ -187,11 +196,20 @@ impl Hub {
     }
 }
 
+/// Returns a client of the first cluster, or of the second one once it is switched.
+fn switching((first, second): (kube::Client, kube::Client), is_switched: Arc<AtomicBool>) -> kube::Client {
+    let service = tower::service_fn(move |request| {
+        let client = if is_switched.load(Ordering::SeqCst) { &second } else { &first }.clone();
+        async move { client.send(request).await }
+    });
+    kube::Client::new(service, "default")
+}
+
 fn both(hub: &Hub, name: &str) -> [Option<String>; 2] {
     [Hub::place(&hub.home, name), Hub::place(&hub.east, name)]
 }
 
-fn text(text: &str) -> Option<String> {
+pub(super) fn text(text: &str) -> Option<String> {
     Some(text.to_owned())
 }
 

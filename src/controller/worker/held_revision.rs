@@ -5,11 +5,14 @@
 //! with the spec that rendered it, narrowed by the newer spec. A daemon that starts holds exactly
 //! the revision that the status names, and none if that revision or its spec is not available.
 
+use std::sync::Arc;
+
 use super::chosen_revision::chosen_target;
 use super::reconcile_task::select_revision;
 use super::signature_check::source_id;
 use super::{ReconcileRequest, Reconciler};
 use crate::api::HeldRevision;
+use crate::cluster::remote::is_same_cluster;
 use crate::controller::schedule::ScheduleEvent;
 use crate::controller::status::reconcile_result::RefusedUpdate;
 use crate::report::{ErrorCause, ReconcileError};
@@ -19,7 +22,7 @@ use crate::source::{Reference, Revision};
 #[derive(Clone)]
 pub(super) struct HeldRender {
     pub(super) revision: Revision,
-    pub(super) order: ReconcileRequest,
+    pub(super) order: Arc<ReconcileRequest>,
 }
 
 /// The held revision, as far as this daemon knows it.
@@ -60,7 +63,7 @@ impl HeldRender {
             false => before.narrowed_by(&newest.valid_spec),
         };
         ReconcileRequest {
-            valid_spec: std::sync::Arc::new(valid_spec),
+            valid_spec: Arc::new(valid_spec),
             repository: self.order.repository.clone(),
             credentials: self.order.credentials.clone(),
             permission: self.order.permission.clone(),
@@ -139,11 +142,17 @@ pub(super) fn held(worker: &Reconciler) -> Option<&HeldRender> {
 }
 
 /// Holds a revision that has rendered completely.
-pub(super) fn holds(worker: &mut Reconciler, revision: &Revision, order: &ReconcileRequest) {
+pub(super) fn holds(worker: &mut Reconciler, revision: &Revision, order: &Arc<ReconcileRequest>) {
     let is_known = held(worker)
         .is_some_and(|held| held.revision == *revision && held.order.spec_revision == order.spec_revision);
     if !is_known {
-        worker.held.held = Some(HeldRender { revision: revision.clone(), order: order.clone() });
+        // A reconcile has a copy for its term of the Lease. Nothing here depends on the term.
+        let newest = &worker.order;
+        let is_newest = newest.spec_revision == order.spec_revision
+            && Arc::ptr_eq(&newest.valid_spec, &order.valid_spec)
+            && is_same_cluster(&newest.cluster, &order.cluster);
+        let order = if is_newest { newest.clone() } else { order.clone() };
+        worker.held.held = Some(HeldRender { revision: revision.clone(), order });
     }
     worker.held.lost = None;
 }

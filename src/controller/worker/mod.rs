@@ -39,7 +39,7 @@ use super::spec::identity::login_owner;
 use super::status::StatusRecorder;
 use super::status::board_entry::set_source;
 use super::status::overrides::labels;
-use super::status::reconcile_result::{ReconcileResult, UnhealthySnapshot};
+use super::status::reconcile_result::UnhealthySnapshot;
 use super::status::revision_change::RevisionChange;
 use super::status::source_summary::source_of_spec;
 use super::status::worker_event::WorkerEvent;
@@ -56,12 +56,12 @@ use health::{
     ReportedHealth, backends_came, begin_reading, gate_has_moved, have_read, health_has_moved, next_read,
     reset_health,
 };
-use held_revision::{HeldRender, HeldState, reset_hold, retry_held};
+use held_revision::{HeldState, reset_hold, retry_held};
 use optional_future::{running, sleep_until};
 use path_lag::PathLag;
 use periodic_verification::{begin_verifying, distrusts_unproven, end_verifying, look_over, verified};
 use poll::{FinishedPoll, on_peer_revision, on_polled, related, start_poll};
-use reconcile_task::{on_reconciled, start_reconcile};
+use reconcile_task::{FinishedReconcile, on_reconciled, start_reconcile};
 pub(crate) use request::ReconcileRequest;
 use rollback::{RollbackState, forget_trials, should_roll_back};
 use server_lags::Lags;
@@ -73,7 +73,7 @@ const LOOK_OVER: Duration = Duration::from_secs(60);
 struct Reconciler {
     context: Arc<Context>,
     owner: SyncName,
-    order: ReconcileRequest,
+    order: Arc<ReconcileRequest>,
     /// Handle to the status of the Sync, if it has a resource.
     resource_recorder: Option<StatusRecorder>,
     /// Recorder of all events, whether the Sync has a status or not.
@@ -100,7 +100,7 @@ struct Reconciler {
     force_poll: bool,
     /// The request that the last poll answered.
     answered: Option<String>,
-    memory: Option<SyncMemory>,
+    memory: Option<Box<SyncMemory>>,
     /// Counter of dropped caches at the last use of the memory.
     losses: u64,
     /// Notified when an object of the Sync changes in the cluster.
@@ -109,7 +109,7 @@ struct Reconciler {
     retired_clusters: Vec<Cluster>,
     stop: CancelFlag,
     running_poll: Option<BoxFuture<'static, FinishedPoll>>,
-    running_reconcile: Option<BoxFuture<'static, (SyncMemory, ReconcileResult, Option<HeldRender>)>>,
+    running_reconcile: Option<BoxFuture<'static, FinishedReconcile>>,
     /// The attempt to render a new commit, which yields to repairs.
     render_attempts: RenderAttempts,
     verifying: Option<BoxFuture<'static, (ObjectId, Option<Outcome>)>>,
@@ -149,7 +149,7 @@ struct Reconciler {
 pub(crate) async fn run_reconciler(
     context: Arc<Context>,
     owner: SyncName,
-    mut orders: watch::Receiver<ReconcileRequest>,
+    mut orders: watch::Receiver<Arc<ReconcileRequest>>,
     resource_recorder: Option<StatusRecorder>,
 ) {
     let order = orders.borrow_and_update().clone();
@@ -182,7 +182,7 @@ pub(crate) async fn run_reconciler(
         followed: TrackedBases::default(),
         force_poll: false,
         answered: None,
-        memory: Some(SyncMemory::default()),
+        memory: Some(Box::default()),
         losses: 0,
         changed_notify,
         retired_clusters: Vec::new(),
@@ -213,7 +213,7 @@ pub(crate) async fn run_reconciler(
 }
 
 impl Reconciler {
-    async fn run(&mut self, orders: &mut watch::Receiver<ReconcileRequest>) {
+    async fn run(&mut self, orders: &mut watch::Receiver<Arc<ReconcileRequest>>) {
         let context = self.context.clone();
         let mut ending = context.process.ending.clone();
         let wakeups = context.peers.wakeups(&self.owner);
@@ -283,7 +283,7 @@ impl Reconciler {
             };
             self.step(event);
         }
-        self.end().await;
+        Box::pin(self.end()).await;
     }
 
     /// Waits for work in progress; nothing new begins.
@@ -307,7 +307,7 @@ impl Reconciler {
         ScheduleEvent::SpecChanged { suspended: valid_spec.suspend, interval: valid_spec.interval, known }
     }
 
-    fn on_request(&mut self, order: ReconcileRequest) -> ScheduleEvent {
+    fn on_request(&mut self, order: Arc<ReconcileRequest>) -> ScheduleEvent {
         let changed = order.spec_revision != self.order.spec_revision;
         let (old, new) = (&self.order.valid_spec.clone(), &order.valid_spec);
         let elsewhere = (&old.address, &old.reference, login_owner(old, &self.owner.namespace))
@@ -341,11 +341,11 @@ impl Reconciler {
         let other_eyes = old.service_account != new.service_account
             || !is_same_cluster(&self.order.cluster, &order.cluster);
         let repairs_anew = old.drift != new.drift && new.drift == DriftMode::Repair;
-        let last = std::mem::replace(&mut self.order, order);
+        let last = std::mem::replace(&mut self.order, order).cluster.clone();
         if other_source || other_chart || other_mounts {
             forget_trials(self);
         }
-        self.retired_clusters.extend(other_eyes.then_some(last.cluster));
+        self.retired_clusters.extend(other_eyes.then_some(last));
         if judges_anew {
             reset_health(self);
         }
@@ -373,7 +373,7 @@ impl Reconciler {
         }
         self.retired_clusters.drain(..).for_each(|cluster| cluster.release_watches(&self.owner));
         self.changed_notify = self.order.cluster.changed_notify(&self.owner);
-        self.memory = Some(SyncMemory::default());
+        self.memory = Some(Box::default());
         reset_health(self);
     }
 

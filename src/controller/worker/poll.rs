@@ -116,7 +116,8 @@ fn known(worker: &Reconciler) -> Option<TimedRevision> {
 }
 
 pub(super) fn start_poll(worker: &mut Reconciler) {
-    let ReconcileRequest { repository, valid_spec, request, permission, home, .. } = worker.order.clone();
+    let ReconcileRequest { repository, valid_spec, request, permission, home, .. } =
+        ReconcileRequest::clone(&worker.order);
     let (known, trust) = (known(worker), trust(worker));
     let hearsay = known.is_some();
     let (followed, current) =

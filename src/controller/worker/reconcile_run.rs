@@ -35,7 +35,7 @@ pub(super) struct ReconcileRun {
     pub(super) context: Arc<Context>,
     pub(super) owner: SyncName,
     /// The newest request; a held revision may have been rendered for an older one.
-    pub(super) order: ReconcileRequest,
+    pub(super) order: Arc<ReconcileRequest>,
     pub(super) resource_recorder: Option<StatusRecorder>,
     pub(super) health_monitor: Arc<HealthMonitor>,
     pub(super) followed: TrackedBases,

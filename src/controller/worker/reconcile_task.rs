@@ -1,5 +1,6 @@
 //! Starts each reconcile, and handles its result.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::FutureExt as _;
@@ -26,6 +27,9 @@ use crate::source::Revision;
 
 /// Pause before a missing path is looked for again while the Git server has not answered yet.
 const LOOK_FIRST: Duration = Duration::from_secs(2);
+
+/// The memory, the result, and the revision that is held from now on.
+pub(super) type FinishedReconcile = (Box<SyncMemory>, ReconcileResult, Option<HeldRender>);
 
 /// Waits for the Lease and returns the cluster for the writes of one term. Nothing is decided
 /// without the Lease; none if the reconcile was cancelled meanwhile.
@@ -82,7 +86,7 @@ fn bound_lags(worker: &mut Reconciler, report: &mut ReconcileResult) -> Option<U
 }
 
 /// Takes the memory of the previous reconciles.
-fn recalled(worker: &mut Reconciler) -> SyncMemory {
+fn recalled(worker: &mut Reconciler) -> Box<SyncMemory> {
     let losses = worker.context.losses.of_passes();
     let lost = std::mem::replace(&mut worker.losses, losses) != losses;
     worker.memory.take().filter(|_| !lost).unwrap_or_default()
@@ -188,7 +192,8 @@ pub(super) fn start_reconcile(worker: &mut Reconciler) {
             let Some(cluster) = in_a_term(&run.order.cluster, &run.stop).await else {
                 return (memory, ReconcileResult { stopped: true, ..ReconcileResult::default() }, None);
             };
-            let run = ReconcileRun { order: ReconcileRequest { cluster, ..run.order.clone() }, ..run };
+            let order = ReconcileRequest { cluster, ..ReconcileRequest::clone(&run.order) };
+            let run = ReconcileRun { order: Arc::new(order), ..run };
             if let Some(newest) = &waiting {
                 run.tell_unrendered(&memory, newest).await;
             }
@@ -223,7 +228,7 @@ pub(super) fn start_reconcile(worker: &mut Reconciler) {
 
 pub(super) fn on_reconciled(
     worker: &mut Reconciler,
-    (mut memory, mut report, held): (SyncMemory, ReconcileResult, Option<HeldRender>),
+    (mut memory, mut report, held): FinishedReconcile,
 ) -> ScheduleEvent {
     worker.running_reconcile = None;
     worker.render_attempts.end(report.stopped);

@@ -18,10 +18,14 @@ pub(in super::super) struct WriteGuard {
 impl WriteGuard {
     /// Ends an apply with the object of the response.
     pub(in super::super) fn finish_applied(mut self, reply: &Object) {
+        let check = Some(self.store.checks(|checks| checks.begun)).filter(|check| *check > 0);
         self.finish(|view, id| {
             let mut applied = Observed::from_apply(reply, &view.owner);
             view.notary.check_proof(&view.owner, id, &mut applied);
-            if view.set.get(id).is_none_or(|before| before.resource_version != applied.resource_version) {
+            let before = view.set.get(id);
+            let known = before.filter(|before| before.uid == applied.uid);
+            applied.written_after = known.and_then(|known| known.written_after).or(check);
+            if before.is_none_or(|before| before.resource_version != applied.resource_version) {
                 view.record_written(id);
             }
             view.set.insert(id.clone(), applied);

@@ -7,6 +7,7 @@
 
 mod connection_state;
 mod dialer;
+mod http1_pool;
 mod http2_connection;
 mod lane;
 mod response_body;
@@ -24,7 +25,7 @@ use http_body_util::BodyExt;
 use http_body_util::combinators::UnsyncBoxBody;
 use hyper::body::Bytes;
 use hyper_util::client::legacy::Client as HttpClient;
-use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::rt::TokioIo;
 use kube::client::{Body, ClientBuilder, ConfigExt as _};
 use kube::{Client, Config};
 use tokio::net::TcpStream;
@@ -32,6 +33,7 @@ use tokio::time::Instant;
 use tower_service::Service;
 
 use dialer::Dialer;
+pub(crate) use http1_pool::http1_builder;
 use lane::Lane;
 use transport_error::TransportError;
 pub(crate) use transport_error::innermost_cause;
@@ -72,7 +74,7 @@ where
     H::Error: Into<BoxError>,
 {
     let connector = config.rustls_https_connector_with_connector(http)?;
-    let client: HttpClient<_, Body> = HttpClient::builder(TokioExecutor::new()).build(connector);
+    let client: HttpClient<_, Body> = http1_builder().build(connector);
     Ok(Box::new(move |request| {
         let sent = client.request(request);
         async move { Ok(sent.await?.map(|body| body.map_err(BoxError::from).boxed_unsync())) }.boxed()

@@ -105,6 +105,9 @@ pub struct Observed {
     pub evidence: Option<Arc<Evidence>>,
     /// True if the object is unverified only because its daily verification is due.
     pub overdue: bool,
+    /// Number of the last check of the cluster's identity that had begun when an apply of ours
+    /// first returned this uid; none if none did, or in the home cluster.
+    pub written_after: Option<u32>,
     /// Fields that people added to an object of ours; the first few.
     pub extra_fields: Box<[ExtraField]>,
 }
@@ -202,6 +205,12 @@ impl Observed {
     /// Updates the entry from a new event. An event that is older than the known version changes
     /// nothing, and neither does one of the state before a write whose response arrived first.
     pub fn update_from_event(&self, object: &Object, owner: &SyncName) -> Self {
+        let now = self.updated(object, owner);
+        let written_after = self.written_after.filter(|_| now.uid == self.uid);
+        Self { written_after, ..now }
+    }
+
+    fn updated(&self, object: &Object, owner: &SyncName) -> Self {
         let now = Self::from_object(object, owner);
         let (known, seen) = (&*self.resource_version, &*now.resource_version);
         if now.uid != self.uid {
@@ -367,6 +376,7 @@ impl Observed {
             own_entry: None,
             evidence: None,
             overdue: false,
+            written_after: None,
             extra_fields: Box::default(),
         }
     }

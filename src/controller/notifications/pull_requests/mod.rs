@@ -190,6 +190,7 @@ mod tests {
 
     use super::*;
     use crate::api::REQUEST_ANNOTATION;
+    use crate::cluster::SyncText;
     use crate::controller::targets::tests::{Hub, SYNCS};
     use crate::source::{Address, Credentials};
 
@@ -213,7 +214,8 @@ mod tests {
             let sync =
                 json!({"metadata": {"annotations": annotations}, "spec": {"source": {"git": {"url": url}}}});
             let of = (&repository, &hub.context.cluster);
-            center.note(&name, PlanTarget::new(("prod", None), &name, Arc::new(sync), of).unwrap());
+            let sync = Arc::new(SyncText::of(sync));
+            center.note(&name, PlanTarget::new(("prod", None), &name, sync, of).unwrap());
         };
         note(Some("webhook 0"));
         let wanted = center.assigned(&[Arc::new(notifier)]).into_keys().map(Arc::new).collect();
@@ -246,7 +248,8 @@ mod tests {
         let repositories = &hub.context.sources.repositories;
         let repository = repositories.repository(&address, "", &Credentials::default()).unwrap();
         let note = || {
-            let sync = Arc::new(json!({"spec": {"source": {"git": {"url": url}}}}));
+            let sync = json!({"spec": {"source": {"git": {"url": url}}}});
+            let sync = Arc::new(SyncText::of(sync));
             let of = (&repository, &hub.context.cluster);
             center.note(&name, PlanTarget::new(("prod", None), &name, sync, of).unwrap());
             hub.look("home");

@@ -8,6 +8,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use serde_json::Value;
 use tokio::sync::SemaphorePermit;
 
 use super::super::super::Context;
@@ -92,10 +93,12 @@ pub(super) async fn plan_sync<'a>(
     (subject, (name, target, syncs)): (GroupSubject<'a>, (&'a SyncName, &'a PlanTarget, usize)),
     (state, budget, is_retry): (&mut RepositoryState, &mut VisitBudget, bool),
 ) -> Result<(), VisitError> {
-    let Ok(valid_spec) = spec_for_strangers(name, &target.sync) else { return Ok(()) };
-    let Some(applied) = target.text("/status/revision/applied") else { return Ok(()) };
+    let sync = target.sync.read();
+    let text = |pointer: &str| sync.pointer(pointer).and_then(Value::as_str);
+    let Ok(valid_spec) = spec_for_strangers(name, &sync) else { return Ok(()) };
+    let Some(applied) = text("/status/revision/applied") else { return Ok(()) };
     let Some(base) = Revision::parse(applied, None, &valid_spec.reference) else { return Ok(()) };
-    let base_key: Box<str> = target.text("/status/renderDigest").unwrap_or(applied).into();
+    let base_key: Box<str> = text("/status/renderDigest").unwrap_or(applied).into();
     let timeout = valid_spec.timeout.min(RENDER_TIMEOUT);
     let mut planner = SyncPlanner {
         context,
@@ -317,13 +320,14 @@ impl<'a> SyncPlanner<'a> {
 
     /// Reads the part of the cluster that a plan may show.
     async fn live_view(&self, base: &DesiredSet, head: &DesiredSet) -> Result<LiveView, PlanError> {
-        let scope = self.target.sync.pointer("/status/scope").cloned().unwrap_or_default();
+        let sync = self.target.sync.read();
+        let scope = sync.pointer("/status/scope").cloned().unwrap_or_default();
         let scope: Scope = serde_json::from_value(scope).unwrap_or_default();
         let kinds: BTreeSet<_> = watches_of_scope(&scope).kinds.into_iter().collect();
         let of = (&self.target.cluster, self.name);
         let live = read_live_view(of, (base, Some(head)), (&self.valid_spec, &scope), kinds).await;
         let live = live.map_err(|failure| PlanError::Later(failure.to_string()))?;
-        Ok(LiveView { hides_values: has_hidden_values(&self.target.sync), ..live })
+        Ok(LiveView { hides_values: has_hidden_values(&sync), ..live })
     }
 
     fn renderer<'b>(&'b self, holder: &'b str) -> StrangerRender<'b> {
