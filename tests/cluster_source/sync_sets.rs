@@ -32,7 +32,7 @@ impl SetUnderTest<'_> {
     /// Lets the ServiceAccount of the set write Syncs.
     pub(crate) async fn grant(&self) {
         let account = json!({"kind": "ServiceAccount", "name": "setter", "namespace": self.0.namespace});
-        let rights = json!([{"apiGroups": ["moorline.dev"], "resources": ["syncs"], "verbs": ["get", "create", "patch", "delete"]}]);
+        let rights = of_syncs();
         grant(&self.0.admin, &self.0.namespace, &account, &rights).await;
     }
 
@@ -60,6 +60,11 @@ impl SetUnderTest<'_> {
         let list = self.0.syncs().list(&kube::api::ListParams::default()).await.unwrap();
         list.items.into_iter().filter_map(|sync| sync.metadata.name).collect()
     }
+}
+
+/// Rights to write the Syncs of a set.
+fn of_syncs() -> Value {
+    json!([{"apiGroups": ["moorline.dev"], "resources": ["syncs"], "verbs": ["get", "create", "patch", "delete"]}])
 }
 
 fn resource(scene: &Scene) -> Value {
@@ -147,12 +152,12 @@ async fn folders_become_syncs_and_none_is_removed_without_an_answer_and_a_budget
     send_request(&scene.admin, "DELETE", &format!("{}/apps", set.path()), json!(null)).await.unwrap();
     until("the set is gone", async || set.get().await.is_none().then_some(())).await;
     assert_eq!(set.syncs().await, [""; 0]);
-    clusters_become_syncs_and_a_refused_list_removes_none(&set, &rights).await;
+    clusters_become_syncs_and_a_refused_list_removes_none(&set).await;
     set.undefine().await;
 }
 
 /// The ServiceAccount of the set lists the Secrets of clusters. What it may not list is not gone.
-async fn clusters_become_syncs_and_a_refused_list_removes_none(set: &SetUnderTest<'_>, of_syncs: &Value) {
+async fn clusters_become_syncs_and_a_refused_list_removes_none(set: &SetUnderTest<'_>) {
     let scene = set.0;
     let admin = &scene.admin;
     scene.push(&["east", "west"].map(|name| file(&format!("apps/{name}/{name}"), "1")));
@@ -189,7 +194,7 @@ async fn clusters_become_syncs_and_a_refused_list_removes_none(set: &SetUnderTes
     let role = format!("/apis/rbac.authorization.k8s.io/v1/namespaces/{}/roles/tenant", scene.namespace);
     let grant_lists = async |allowed: bool| {
         let lists = json!({"apiGroups": [""], "resources": ["secrets"], "verbs": ["list"]});
-        let mut rules = of_syncs.as_array().unwrap().clone();
+        let mut rules = of_syncs().as_array().unwrap().clone();
         rules.extend(Some(lists).filter(|_| allowed));
         send_request(admin, "PATCH", &role, json!({"rules": rules})).await.unwrap();
     };

@@ -213,11 +213,11 @@ impl SetGenerators {
             for host in &mut self.hosts {
                 pull_requests.push(host.list(context, who, inputs_changed).await?);
             }
-            let found = Some((tags, pull_requests));
-            if self.registries.len() + self.hosts.len() < 2 || last == found {
-                return Ok(found.unwrap_or_default());
+            let found = (tags, pull_requests);
+            if self.registries.len() + self.hosts.len() < 2 || last.as_ref() == Some(&found) {
+                return Ok(found);
             }
-            last = found;
+            last = Some(found);
         }
         Err(changes("tags or pull requests of several generators change while they are listed"))
     }

@@ -147,6 +147,7 @@ mod tests {
             state: SetState::not_ready(Reason::Progressing, ""),
             counts,
             revisions: Vec::new(),
+            allowed_forks: None,
             removal: None,
             has_conflicts: false,
             rollout,

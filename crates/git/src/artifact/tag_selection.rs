@@ -46,6 +46,9 @@ impl TagSelection {
 mod tests {
     use super::*;
 
+    /// A range, a filter, a number, and the selected tags.
+    type TagCase = (Option<&'static str>, Option<&'static str>, Option<usize>, &'static [&'static str]);
+
     #[test]
     fn tags_are_selected_by_range_filter_and_number() {
         let tags = [
@@ -61,7 +64,7 @@ mod tests {
             "1.9.0",
         ];
         let tags = tags.map(str::to_owned);
-        let cases: [(Option<&str>, Option<&str>, Option<usize>, &[&str]); 7] = [
+        let cases: [TagCase; 7] = [
             (Some("1.x"), None, None, &["1.10.0", "1.9.0", "v1.2.0"]),
             (Some("1.x"), None, Some(2), &["1.10.0", "1.9.0"]),
             (Some("1.x"), Some("^v"), None, &["v1.2.0"]),
