@@ -123,7 +123,7 @@ fn sources(folder: &Path) -> Vec<(String, String)> {
         let name = entry.strip_prefix(root()).expect("inside").to_string_lossy().into_owned();
         match entry.is_dir() {
             true => all.extend(sources(&entry)),
-            false if name.ends_with(".rs") && !name.ends_with("/tests.rs") => {
+            false if name.ends_with(".rs") && !name.ends_with("/tests.rs") && !name.contains("/tests/") => {
                 all.push((name, std::fs::read_to_string(&entry).expect("a file")));
             }
             false => {}

@@ -38,7 +38,9 @@ impl Source {
             false => Default::default(),
         };
         let tests = test_items(&tokens);
-        let is_test_file = path.ends_with("/tests.rs") || text.lines().any(|line| line == "#![cfg(test)]");
+        let is_test_file = path.ends_with("/tests.rs")
+            || path.contains("src/") && path.contains("/tests/")
+            || text.lines().any(|line| line == "#![cfg(test)]");
         Self { path: path.to_owned(), text: text.to_owned(), comments, tokens, is_test_file, tests }
     }
 

@@ -12,6 +12,7 @@ use serde_json::Value;
 use super::ApplyContext;
 use super::field_handover::transfer_fields;
 use super::list_key_conflict::resolve_list_key_conflict;
+use super::managers::own_and_foreign;
 use super::named_apply::send_named;
 use super::recreate::recreate;
 use super::removed_fields::clear;
@@ -179,7 +180,7 @@ fn contested(work: &ApplyContext<'_>, wanted: &DesiredObject) -> Vec<Box<str>> {
         let seen = set.get(&wanted.id);
         contest.fields.iter().filter(|field| seen.is_some_and(|seen| seen.has_lost_field(field))).collect()
     });
-    let body = body(wanted);
+    let body = Value::Object(wanted.body());
     taken.into_iter().flat_map(|field| find_by_display_form(&body, field)).map(Box::from).collect()
 }
 
@@ -216,7 +217,7 @@ fn fields_without_manager(
     if less.is_empty() {
         return Vec::new();
     }
-    let body = body(wanted);
+    let body = Value::Object(wanted.body());
     let (_, foreign) = own_and_foreign(&applied.object, &work.owner.manager());
     let held: Vec<String> = foreign
         .iter()
@@ -298,7 +299,7 @@ fn yield_fields(
     refusal: &ApiStatus,
     force: &mut Force,
 ) -> bool {
-    let body = body(wanted);
+    let body = Value::Object(wanted.body());
     let mut fields = Vec::new();
     for (cause, manager) in refusal.field_conflicts() {
         let manager = manager.unwrap_or_default();
@@ -367,19 +368,4 @@ fn is_mark(field: &str) -> bool {
         (".metadata.annotations.", api::PROOF_ANNOTATION),
     ];
     marks.iter().any(|(place, key)| field.strip_prefix(place) == Some(key))
-}
-
-pub(crate) fn body(wanted: &DesiredObject) -> Value {
-    Value::Object(wanted.body())
-}
-
-/// Splits the managed fields into our entry and the entries of other managers.
-pub(crate) fn own_and_foreign(
-    object: &crate::object::Object,
-    manager: &str,
-) -> (FieldSet, Vec<ManagedFieldsEntry>) {
-    let metadata = object.body.get("metadata").and_then(Value::as_object);
-    let all = metadata.map(entries).unwrap_or_default();
-    let (own, foreign): (Vec<_>, Vec<_>) = all.into_iter().partition(|entry| entry.is_applied_by(manager));
-    (own.into_iter().next().map(|entry| entry.fields).unwrap_or_default(), foreign)
 }

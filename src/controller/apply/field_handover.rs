@@ -10,7 +10,6 @@
 use serde_json::{Value, json};
 
 use super::ApplyContext;
-use super::apply_object::body;
 use crate::api::HANDOVER_MANAGER;
 use crate::cluster::ApiError;
 use crate::desired::{DesiredObject, IgnoredFields};
@@ -85,7 +84,7 @@ pub(crate) fn paths_left_to_others(
     if ignored.is_none() && less.is_empty() {
         return Vec::new();
     }
-    let body = body(wanted);
+    let body = Value::Object(wanted.body());
     let rendered = Value::Object(ignored.map(IgnoredFields::body).unwrap_or_default());
     let places: &[Box<str>] = ignored.map_or(&[], |it| &it.paths);
     let within = |pointer: Option<String>, places: &[Box<str>]| {

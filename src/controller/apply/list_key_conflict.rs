@@ -10,7 +10,6 @@
 use serde_json::{Value, json};
 
 use super::ApplyContext;
-use super::apply_object::body;
 use super::stale_owner::{has_owner_released, is_owner_gone};
 use crate::api::{ConflictPolicy, HANDOVER_MANAGER, MANAGER_PREFIX};
 use crate::cluster::{ApiError, ApiStatus};
@@ -62,7 +61,7 @@ pub(crate) async fn resolve_list_key_conflict(
     if !is_known && !was_ours(work, wanted, &live).await? {
         return Ok(false);
     }
-    let (live, body) = (Value::Object(live.body), body(wanted));
+    let (live, body) = (Value::Object(live.body), Value::Object(wanted.body()));
     let list_key_owners = all_list_key_owners(&body, &live, &twice);
     if list_key_owners.is_empty() {
         // A hand-over and the receiving Sync send the same apply side by side. One of them

@@ -8,8 +8,8 @@
 use serde_json::{Value, json};
 
 use super::ApplyContext;
-use super::apply_object::own_and_foreign;
 use super::field_handover::paths_left_to_others;
+use super::managers::own_and_foreign;
 use crate::adopt::AdoptedFrom;
 use crate::api::HANDOVER_MANAGER;
 use crate::cluster::{ApiError, ApplyResult, classify_error};

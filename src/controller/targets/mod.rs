@@ -10,6 +10,7 @@ mod attempts;
 mod home_access;
 mod identity;
 mod kubeconfig;
+mod target_secret;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -22,7 +23,7 @@ use super::reconcile_errors::cluster_error;
 use super::spec::TargetSecret;
 use super::status::StatusRecorder;
 use super::status::board::{Board, FollowedCluster};
-use crate::api::{SyncName, target_mark};
+use crate::api::SyncName;
 use crate::clock;
 use crate::cluster::identity_checks::{begin_identity_check, end_identity_check, is_observed_in, proven_uid};
 use crate::cluster::remote::{RemoteAccess, is_same_cluster, remote_cluster};
@@ -38,6 +39,7 @@ use attempts::Attempts;
 use home_access::HomeAccess;
 use identity::{Confirmation, IDENTITY_NAMESPACE, check_id, read_id, unread};
 use kubeconfig::read_access;
+use target_secret::{mark_of, secret_of};
 
 /// Maximum number of Syncs of another cluster whose object statuses are read at the same time.
 const READS: usize = 4;
@@ -261,18 +263,6 @@ impl Targets {
         }
         state.permitted.insert(key, clock::now());
     }
-}
-
-/// Returns the Secret that `spec.cluster` of a Sync names, valid or not.
-fn secret_of(sync: &Value) -> Option<TargetSecret> {
-    let cluster = sync.pointer("/spec/cluster").filter(|cluster| !cluster.is_null())?;
-    let text = |field: &str| cluster.pointer(field).and_then(Value::as_str);
-    let name = text("/secretRef/name").unwrap_or_default();
-    Some(TargetSecret { name: name.into(), key: text("/secretRef/key").map(Box::from) })
-}
-
-fn mark_of(home: &str, namespace: &str, secret: &TargetSecret) -> String {
-    target_mark(home, namespace, &secret.name, secret.key.as_deref().unwrap_or_default())
 }
 
 fn failure(cause: ErrorCause, message: String) -> ReconcileError {
