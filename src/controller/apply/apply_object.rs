@@ -24,9 +24,7 @@ use crate::cluster::{ApiError, ApiStatus, ApplyResult, Force, classify_error};
 use crate::controller::memory::field_conflicts::YieldedField;
 use crate::controller::reconcile::autoscalers::new_scaler;
 use crate::desired::DesiredObject;
-use crate::fields::{
-    FieldSet, ManagedFieldsEntry, entries, find_by_display_form, find_by_server_form, overlaps, pointer_of,
-};
+use crate::fields::{FieldSet, find_by_display_form, find_by_server_form, overlaps, pointer_of};
 use crate::object::ObjectId;
 use crate::plan::{Change, FailureReason, Hold, Outcome, may_fill_keys};
 
