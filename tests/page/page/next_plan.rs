@@ -6,6 +6,7 @@
 use serde_json::json;
 
 use super::{get, page_of, told};
+use moorline_test_support::daemon::until;
 use moorline_test_support::scene::{Scene, config_map};
 
 /// The objects of a Sync: one that stays, one that changes, and a third of this name.
@@ -70,7 +71,9 @@ async fn the_plan_of_a_suspended_or_held_sync_is_made_for_who_looks() {
     // The next daemon has observed nothing of a suspended Sync.
     drop(daemon);
     let daemon = scene.daemon_with(&arguments);
-    let address = page_of(&daemon).await;
+    // Both daemons write into one log.
+    let is_new = |next: &String| *next != address;
+    let address = until("the next page is there", async || daemon.page().filter(is_new)).await;
     for sync in syncs {
         assert_eq!(plan(&address, sync).await, expect(sync));
     }
