@@ -25,7 +25,7 @@ pub(crate) fn check_template(set: &SyncSet) -> Vec<String> {
     }
     if spec.decryption.is_some() {
         errors.push(format!(
-            "{TEMPLATE}.decryption: files of a pull request are not decrypted: whoever writes it could take encrypted files from elsewhere"
+            "{TEMPLATE}.decryption: files of a pull request are not decrypted: its author could copy encrypted files from elsewhere"
         ));
     }
     let variables = spec.render.substitute.iter().flat_map(|substitute| &substitute.from);

@@ -103,7 +103,7 @@ impl SetPullRequests {
 }
 
 /// Lists the pull requests of a generator once, with a Secret that the caller may read. A label
-/// counts for a commit that was seen without it, so pull requests of forks do not count here.
+/// counts for a commit that was seen without it, so of forks only the `allowed` ones count here.
 pub(in crate::controller) async fn list_once(
     client: OutboundClient,
     generator: &PullRequestGenerator,

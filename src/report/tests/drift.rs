@@ -18,7 +18,7 @@ fn drift_that_is_only_reported_is_a_condition_of_its_own_and_outlives_a_comparis
     let unknown = outcomes([("a", Outcome::Held(Hold::Unverified))]);
     let compared = ReconcileInputs { pending: true, ..pass("main@2", &unknown) };
     let later = status(&now, &facts(Some(compared)));
-    assert_eq!(later.conditions, now.conditions, "what was known is told on");
+    assert_eq!(later.conditions, now.conditions, "known drift stays in the conditions");
     assert_eq!((later.objects, &later.problems), (now.objects, &now.problems));
     let over = status(&later, &facts(Some(pass("main@2", &BTreeMap::new()))));
     assert_eq!(shown(&over), "Ready=True: Applied");
