@@ -1,8 +1,8 @@
 #!/bin/sh
 # Runs every test program of the workspace as `cargo test` does, but JOBS of them at a time: those with a control plane wait for
 # most of their time. What a program prints comes in one piece, when it has ended. Programs that compare times run last, while no
-# other does, and then the simulation, built as OPTIMISED says, tells STORIES stories, the same ones in each run. Ends with the
-# names of those that failed, and with the number of tests that were left out, which is a failure, too.
+# other does, and then the simulation tells STORIES stories, the same ones in each run. Ends with the reasons and the names of
+# those that failed, and with the number of tests that were left out, which is a failure, too.
 # The modules that SANDBOX_TESTS names as ROOM/MODULE run a second time, with the sandbox in the place of the real control plane.
 set -eu
 cd "$(dirname "$0")/.."
@@ -16,11 +16,13 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 built=$work/built
 programs() { sed -n 's/^ *Executable .*(\(.*\))$/\1/p' "$built"; }
-# Before the others: of the two daemons that are built, theirs is to lie where they look for it.
-env ${OPTIMISED:-} ${CARGO:-cargo} test --locked --test simulation --no-run 2>"$built" || { cat "$built" >&2; exit 1; }
-simulation=$(programs)
 ${CARGO:-cargo} test --workspace --locked --no-run 2>"$built" || { cat "$built" >&2; exit 1; }
 grep -v Executable "$built" >&2 || true
+named() { programs | grep -E "/($(echo "$1" | tr ' ' '|'))-[0-9a-f]+\$"; }
+simulation=$(named simulation)
+
+# A failed test names its line, and is printed once more at the end.
+export RUST_BACKTRACE=0
 
 # Runs one program, and keeps its name if it fails.
 cat >"$work/one" <<'ONE'
@@ -44,7 +46,6 @@ cat "$out"
 rmdir "$work/turn"
 ONE
 export SIMULATION="$simulation" SANDBOX_TESTS="${SANDBOX_TESTS:-}"
-named() { programs | grep -E "/($(echo "$1" | tr ' ' '|'))-[0-9a-f]+\$"; }
 alone() { named "$ALONE"; }
 first() { for room in $FIRST; do named "$room"; done; }
 rooms=$(for module in $SANDBOX_TESTS; do echo "${module%/*}"; done | sort -u | tr '\n' ' ' | sed 's/ $//')
@@ -64,4 +65,26 @@ left_out=$(find "$work" -type f ! -name '*sandbox' ! -name failed ! -name one ! 
     grep -cE '(^|\.\.\. )skipped [A-Za-z0-9_:]+: ' || true)
 [ "$left_out" -eq 0 ] || echo "left out: $left_out tests; the lines that begin with \"skipped\" say why" | tee -a "$work/failed"
 
-[ ! -s "$work/failed" ] || { echo "failed:"; sed 's/^/    /' "$work/failed"; exit 1; }
+[ -s "$work/failed" ] || exit 0
+
+# The panic of each failed test, and the last lines of its daemon's log. Lines of the API server are left out.
+cat >"$work/reason" <<'AWK'
+function show(at) {
+    if (!name) return
+    print "---- " name
+    for (at = 0; at < panic; at++) print first[at]
+    for (at = lines > KEPT ? lines - KEPT : 0; at < lines; at++) print last[at % KEPT]
+    name = ""
+}
+BEGIN { KEPT = 12 }
+/^---- .* stdout ----$/ { show(); name = $2; panic = lines = 0; next }
+/^failures:$/ { show() }
+!name || /^$/ || /^[IWE][0-9][0-9][0-9][0-9] / { next }
+/ panicked at / { panic = 0 }
+panic < 4 && (panic || / panicked at /) { first[panic++] = $0; next }
+{ last[lines++ % KEPT] = $0 }
+AWK
+find "$work" -type f -exec grep -lE '^test result: FAILED' {} + | xargs -n 1 awk -f "$work/reason"
+echo "failed:"
+sed 's/^/    /' "$work/failed"
+exit 1

@@ -14,6 +14,7 @@ use moorline_test_support::control_plane::shared;
 use moorline_test_support::credentials::{ADMIN, MOORLINE};
 use moorline_test_support::daemon::{Daemon, install, until};
 use moorline_test_support::git_server::{GitServer, Work};
+use moorline_test_support::under_load::under_load;
 
 fn config_map(name: &str, value: &str) -> String {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"key": value}})
@@ -65,7 +66,7 @@ async fn one_commit_one_edit_one_prune_and_one_restart() {
 
     let before = maps.get("a").await.unwrap().metadata.resource_version;
     let mark = AuditMark::set(&plane).await;
-    assert!(daemon.terminate() < Duration::from_secs(10));
+    assert!(daemon.terminate() < under_load(Duration::from_secs(10)));
     let restarted = Daemon::start(&plane, root.path(), &arguments);
     until("the daemon has looked", async || {
         restarted.log().contains("judged the objects by their managedFields").then_some(())

@@ -15,6 +15,7 @@ use moorline_test_support::git_server::Work;
 use moorline_test_support::programs;
 use moorline_test_support::rest::send_request;
 use moorline_test_support::scene::Scene;
+use moorline_test_support::under_load::under_load;
 use serde_json::{Value, json};
 
 /// The renderers, by the folder in which each has something to do.
@@ -233,7 +234,7 @@ fn the_demo_follows_a_repository_with_any_renderer() {
                 .output()
                 .unwrap();
             let list: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
-            if output.status.success() || begun.elapsed() > PATIENCE {
+            if output.status.success() || begun.elapsed() > under_load(PATIENCE) {
                 break list["items"][0].clone();
             }
             std::thread::sleep(Duration::from_millis(100));

@@ -13,6 +13,7 @@ use moorline_test_support::command::Folder;
 use moorline_test_support::credentials::{ADMIN, TENANT};
 use moorline_test_support::rest::send_request;
 use moorline_test_support::scene::config_map;
+use moorline_test_support::under_load::under_load;
 
 /// The rendered chart that is part of the program.
 const MANIFESTS: &str = "src/cli/install/manifests.yaml";
@@ -23,18 +24,6 @@ const HEAD: &str = "# Rendered by helm from charts/moorline. Do not edit: \
 
 /// Time limit that the project sets itself, from the command to the first Sync.
 const BAR: Duration = Duration::from_secs(5);
-
-/// Requests that take a fiftieth of the limit on a machine that does nothing else.
-const PROBES: u32 = 50;
-
-/// Returns the time limit on this machine now: other tests may need it at the same time.
-async fn limit(release: &Release) -> Duration {
-    let begun = Instant::now();
-    for _ in 0..PROBES {
-        send_request(&release.admin, "GET", "/api/v1/namespaces/default", json!(null)).await.unwrap();
-    }
-    BAR.max(begun.elapsed() * 50)
-}
 
 /// Renders the chart with every object that a flag of `moorline install` can ask for, and with names for the values.
 fn rendered(helm: &Helm) -> String {
@@ -156,7 +145,6 @@ async fn a_cluster_is_installed_and_synced_without_helm() {
     release.without_definition().await;
     let commit = release.push("app/a.json", &config_map("a", "one"));
     let url = release.url();
-    let limit = limit(&release).await;
     let begun = Instant::now();
     let said = release.install_without_helm(&flags(&url));
     assert!(said.starts_with("created    CustomResourceDefinition syncs.moorline.dev\n"), "{said}");
@@ -168,7 +156,7 @@ async fn a_cluster_is_installed_and_synced_without_helm() {
     let daemon = release.daemon().await;
     crate::chart::until_ready(&release, "default", &commit).await;
     let taken = begun.elapsed();
-    assert!(taken < limit, "{taken:?}, the limit here is {limit:?}");
+    assert!(taken < under_load(BAR), "{taken:?}");
 
     // Once more: nothing is written.
     let again = release.install_without_helm(&flags(&url));

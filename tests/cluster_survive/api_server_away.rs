@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use moorline_test_support::daemon::{Daemon, until, until_within};
 use moorline_test_support::fault_proxy::{Fate, RecordedRequest};
 use moorline_test_support::scene::{QUIET_TIME, Scene, many};
+use moorline_test_support::under_load::under_load;
 
 /// Time for which the API server is away.
 const AWAY: Duration = Duration::from_secs(60);
@@ -87,7 +88,7 @@ async fn the_same_process_goes_on_after_a_minute_without_an_api_server() {
     scene.proxy.heal();
     scene.until_values(&many(20, "one"), "drift is repaired").await;
     scene.until_ready("shop", &commit).await;
-    assert!(returned.elapsed() < RETURN, "it took {:?}: {}", returned.elapsed(), daemon.log());
+    assert!(returned.elapsed() < under_load(RETURN), "it took {:?}: {}", returned.elapsed(), daemon.log());
     assert_eq!(written(&scene), ["a-1", "a-2"], "only real drift is written");
     settle(&scene).await;
     let now = scene.versions().await;
@@ -155,7 +156,7 @@ async fn a_run_of_one_repository_goes_on_as_well() {
     let returned = Instant::now();
     scene.proxy.heal();
     scene.until_values(&many(7, "two"), "the new commit is applied").await;
-    assert!(returned.elapsed() < RETURN, "it took {:?}: {}", returned.elapsed(), daemon.log());
+    assert!(returned.elapsed() < under_load(RETURN), "it took {:?}: {}", returned.elapsed(), daemon.log());
     assert_runs(&mut daemon);
 }
 
@@ -193,7 +194,7 @@ async fn watches_come_back_soon_where_a_load_balancer_answers_for_the_api_server
     assert!(!daemon.log().contains("was restored to an earlier state"), "{}", daemon.log());
     scene.until_values(&many(6, "one"), "drift is repaired").await;
     scene.until_ready("shop", &commit).await;
-    assert!(returned.elapsed() < RETURN, "it took {:?}: {}", returned.elapsed(), daemon.log());
+    assert!(returned.elapsed() < under_load(RETURN), "it took {:?}: {}", returned.elapsed(), daemon.log());
     settle(&scene).await;
     let now = scene.versions().await;
     let same = before.iter().filter(|(name, _)| *name != "a-1");

@@ -2,6 +2,7 @@
 
 mod walk;
 
+use moorline_test_support::under_load::under_load;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
@@ -87,7 +88,7 @@ impl Running {
             if let Some(status) = self.child.try_wait().unwrap() {
                 break status;
             }
-            assert!(begun.elapsed() < PATIENCE, "it goes on");
+            assert!(begun.elapsed() < under_load(PATIENCE), "it goes on");
             std::thread::sleep(Duration::from_millis(20));
         };
         assert!(status.success(), "{status}");
@@ -136,7 +137,7 @@ fn the_demo_prints_its_story_and_the_page_shows_it() {
     let first = fetched(&page, "/");
     assert!(first.starts_with("HTTP/1.1 200 OK\r\n"), "{first}");
     println!("the page is up after {:?}", begun.elapsed());
-    assert!(begun.elapsed() < PAGE_UP);
+    assert!(begun.elapsed() < under_load(PAGE_UP));
 
     let told = demo.words_until("End of the tour.");
     for words in [
@@ -187,7 +188,11 @@ fn a_repository_of_ones_own_is_followed() {
         while !fetched(&page, "/api/v1/syncs/moorline/demo/objects/-/Service/demo/nginx")
             .starts_with("HTTP/1.1 200")
         {
-            assert!(begun.elapsed() < PATIENCE, "{folder:?}: {}", fetched(&page, "/api/v1/syncs"));
+            assert!(
+                begun.elapsed() < under_load(PATIENCE),
+                "{folder:?}: {}",
+                fetched(&page, "/api/v1/syncs")
+            );
             std::thread::sleep(Duration::from_millis(50));
         }
         demo.end_by(end);
@@ -264,7 +269,11 @@ fn fails(arguments: &[&str]) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_moorline"));
     is_told_nothing(&mut command);
     let output = command.args(arguments).output().unwrap();
-    assert!(!output.status.success() && begun.elapsed() < PAGE_UP, "{arguments:?}: {:?}", begun.elapsed());
+    assert!(
+        !output.status.success() && begun.elapsed() < under_load(PAGE_UP),
+        "{arguments:?}: {:?}",
+        begun.elapsed()
+    );
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 

@@ -32,6 +32,7 @@ use serde_json::{Value, json};
 use known::Known;
 use moorline_test_support::control_plane::shared;
 use moorline_test_support::credentials::ADMIN;
+use moorline_test_support::under_load::under_load;
 use scenes::{Asking, Scene, scenes};
 use sending::{Watch, send, until_refused, until_served};
 use webhook::Webhook;
@@ -130,7 +131,7 @@ async fn play(scene: &Scene, number: usize, [mut real, mut ours]: [Side<'_>; 2])
             if told_real == told_ours {
                 break;
             }
-            if asking.verb == "EVENTUALLY" && asked_at.elapsed() < PATIENCE {
+            if asking.verb == "EVENTUALLY" && asked_at.elapsed() < under_load(PATIENCE) {
                 (real.known, ours.known) = before;
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 continue;

@@ -20,7 +20,7 @@ use super::control_plane::{ControlPlane, running_test};
 use super::credentials::ADMIN;
 
 /// The marker is in the log when its response arrives; this deadline is for a log without it.
-const MARKER_DEADLINE: Duration = Duration::from_secs(30);
+const MARKER_DEADLINE: Duration = Duration::from_secs(120);
 /// Interval between two searches for the marker.
 const LOOK_INTERVAL: Duration = Duration::from_millis(5);
 

@@ -68,3 +68,4 @@ pub mod status;
 pub mod stream;
 mod sweep;
 pub mod turn;
+pub mod under_load;

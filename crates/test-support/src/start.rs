@@ -18,7 +18,7 @@ use super::reaper::Reaper;
 use super::server::Server;
 
 /// A start takes three seconds; this is for a busy machine.
-const START_DEADLINE: Duration = Duration::from_secs(90);
+const START_DEADLINE: Duration = Duration::from_secs(180);
 /// Interval between two checks of a starting server.
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 /// Number of attempts, in case other programs take the ports that were free a moment before.

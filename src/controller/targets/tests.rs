@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use moorline_test_support::authority::Authority;
+use moorline_test_support::under_load::under_load;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -190,7 +191,11 @@ impl Hub {
     pub(in crate::controller) async fn until(&self, what: &str, is_so: impl Fn(&Self) -> bool) {
         let begun = Instant::now();
         while !is_so(self) {
-            assert!(begun.elapsed() < Duration::from_secs(90), "never: {what}; {:?}", self.ready("east"));
+            assert!(
+                begun.elapsed() < under_load(Duration::from_secs(90)),
+                "never: {what}; {:?}",
+                self.ready("east")
+            );
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
@@ -267,7 +272,7 @@ async fn objects_of_one_id_in_two_clusters_are_two_objects() {
     let begun = Instant::now();
     Hub::edit(&hub.home, "settings");
     hub.until("home is repaired", |hub| both(hub, "settings")[0] == text("home")).await;
-    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < under_load(Duration::from_secs(2)), "{:?}", begun.elapsed());
     hub.home.delete(&format!("{SYNCS}/east")).unwrap();
     hub.until("the deletion waits", |hub| hub.ready("east").1.contains("--abandon-cluster")).await;
     tokio::time::sleep(Duration::from_millis(1500)).await;

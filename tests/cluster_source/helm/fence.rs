@@ -15,6 +15,7 @@ use moorline::tree::FileTree;
 
 use super::{helm_of, objects, script};
 use moorline_test_support::programs::find;
+use moorline_test_support::under_load::under_load;
 
 /// Returns the result of these shell lines in the place of helm.
 async fn run(lines: &str, deadline: Duration) -> Result<Vec<Object>, String> {
@@ -42,7 +43,7 @@ const MOMENT: Duration = Duration::from_secs(10);
 fn runs(argument: &str) -> bool {
     let begun = Instant::now();
     while is_there(argument) {
-        if begun.elapsed() > MOMENT {
+        if begun.elapsed() > under_load(MOMENT) {
             return true;
         }
         std::thread::sleep(Duration::from_millis(20));
@@ -155,7 +156,7 @@ async fn it_leaves_nothing_behind() {
 async fn it_ends_when_its_time_or_its_room_is_over() {
     let begun = Instant::now();
     let told = run("while :; do :; done", SHORT).await.unwrap_err();
-    assert!(told.contains("took longer than 2 s") && begun.elapsed() < LONG, "{told}");
+    assert!(told.contains("took longer than 2 s") && begun.elapsed() < under_load(LONG), "{told}");
     // It has closed what it prints to, and goes on.
     let told = run("exec > /dev/null 2>&1\n/bin/sleep 7654325", SHORT).await.unwrap_err();
     assert!(told.contains("took longer than 2 s") && !runs("7654325"), "{told}");

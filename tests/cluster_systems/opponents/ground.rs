@@ -14,6 +14,7 @@ use tokio::task::JoinHandle;
 use moorline_test_support::daemon::until;
 use moorline_test_support::fault_proxy::RecordedRequest;
 use moorline_test_support::scene::Scene;
+use moorline_test_support::under_load::under_load;
 
 /// So long after the last move of an opponent the daemon may ask about objects and write statuses.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
@@ -221,7 +222,7 @@ pub(crate) async fn quiet_after(scene: &Scene, moved: Instant, what: &str) -> Ve
     loop {
         noise.extend(scene.proxy.take_requests().into_iter().filter(is_noise));
         let last = noise.last().map_or(moved, |asked| asked.at.max(moved));
-        assert!(last.duration_since(moved) < PATIENCE, "{what}: {:?}", shown(&noise));
+        assert!(last.duration_since(moved) < under_load(PATIENCE), "{what}: {:?}", shown(&noise));
         if last.elapsed() > SILENCE {
             return noise;
         }

@@ -13,6 +13,7 @@ use moorline_test_support::daemon::until;
 use moorline_test_support::fault_proxy::RecordedRequest;
 use moorline_test_support::scene::Scene;
 use moorline_test_support::status::{until_healthy, waiting};
+use moorline_test_support::under_load::under_load;
 
 const VALIDATING: &str = "ValidatingWebhookConfiguration";
 
@@ -138,7 +139,7 @@ async fn a_webhook_that_is_down_holds_what_it_intercepts_and_is_named() {
     webhook.comes_back();
     let back = Instant::now();
     scene.until_ready("shop", &commit).await;
-    assert!(back.elapsed() < Duration::from_secs(5), "within the pause: {:?}", back.elapsed());
+    assert!(back.elapsed() < under_load(Duration::from_secs(5)), "within the pause: {:?}", back.elapsed());
     quiet_after(&scene, back, "it is back").await;
 }
 

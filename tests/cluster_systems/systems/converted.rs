@@ -12,6 +12,7 @@ use moorline_test_support::credentials::MOORLINE;
 use moorline_test_support::daemon::until;
 use moorline_test_support::rest::send_request;
 use moorline_test_support::scene::{Scene, config_map};
+use moorline_test_support::under_load::under_load;
 
 /// The pause between two attempts is a second in these tests; more than some of them is none of ours.
 const SOON: Duration = Duration::from_secs(10);
@@ -80,7 +81,7 @@ async fn a_conversion_webhook_comes_and_goes() {
     let begun = Instant::now();
     conversion.comes();
     scene.until_ready("shop", &commit).await;
-    assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < under_load(SOON), "{:?}", begun.elapsed());
     scene.settle().await;
     scene.assert_calm("with a webhook that converts").await;
 
@@ -117,7 +118,7 @@ async fn a_conversion_webhook_comes_and_goes() {
         (live["spec"]["replicas"] == 4).then_some(())
     })
     .await;
-    assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < under_load(SOON), "{:?}", begun.elapsed());
     let asked = until("the other one waits for a person", async || {
         scene.status("shop", "/approval/hash").await.as_str().map(str::to_owned)
     });

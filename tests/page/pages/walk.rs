@@ -18,6 +18,7 @@ use moorline_test_support::daemon::Daemon;
 use moorline_test_support::programs::{command, find};
 use moorline_test_support::rest::send_request;
 use moorline_test_support::scene::Scene;
+use moorline_test_support::under_load::under_load;
 
 /// The repository of the pages.
 pub(crate) const URL: &str = "https://git.example.com/shop.git";
@@ -146,7 +147,9 @@ impl Walk {
                 // `plan` says by its exit code that there is something to do.
                 match missing {
                     None if [0, 2, 3].contains(&code) => break,
-                    _ if begun.elapsed() < PATIENCE => tokio::time::sleep(Duration::from_millis(200)).await,
+                    _ if begun.elapsed() < under_load(PATIENCE) => {
+                        tokio::time::sleep(Duration::from_millis(200)).await
+                    }
                     _ => panic!(
                         "{}:{}: {typed}\n{data}{words}\nnot printed: {missing:?}\n{}",
                         self.page,
