@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use kube::api::{Api, DynamicObject};
 use moorline_test_support::daemon::until;
 use moorline_test_support::scene::{Scene, config_map};
-use moorline_test_support::status::{condition, define, ready, report, waiting};
+use moorline_test_support::status::{condition, define, ready, report as report_status, waiting};
 use serde_json::{Value, json};
 
 /// A widget of some size, as a file.
@@ -25,6 +25,14 @@ fn failed() -> Value {
     json!({"conditions": [
         {"type": "Stalled", "status": "True", "reason": "Full", "message": "the disk is too small"},
     ]})
+}
+
+/// Reports a status of the newest generation, as a good controller does. Without its number, the
+/// status of before would count for a commit whose widgets nobody has looked at yet.
+async fn report(widgets: &Api<DynamicObject>, name: &str, mut status: Value) {
+    let widget = widgets.get(name).await.unwrap();
+    status["observedGeneration"] = widget.metadata.generation.into();
+    report_status(widgets, name, status).await;
 }
 
 async fn until_size(widgets: &Api<DynamicObject>, name: &str, size: u8) {

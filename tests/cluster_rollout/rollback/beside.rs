@@ -3,10 +3,10 @@
 use kube::api::DeleteParams;
 use serde_json::{Value, json};
 
-use super::{fail_and_return, failed, until_rolled_back, until_size, widget};
+use super::{fail_and_return, failed, report, until_rolled_back, until_size, widget};
 use moorline_test_support::daemon::until;
 use moorline_test_support::scene::{QUIET_TIME, Scene, config_map};
-use moorline_test_support::status::{condition, define, ready, report, waiting};
+use moorline_test_support::status::{condition, define, ready, waiting};
 
 fn within(folder: &str, (name, text): (String, String)) -> (String, String) {
     (format!("{folder}/{name}"), text)

@@ -2,11 +2,11 @@
 
 use serde_json::json;
 
-use super::{fail_and_return, until_rolled_back, until_size, widget};
+use super::{fail_and_return, report, until_rolled_back, until_size, widget};
 use moorline_test_support::daemon::until;
 use moorline_test_support::scene::{QUIET_TIME, Scene};
 use moorline_test_support::signers::{key, sign, spec, trust};
-use moorline_test_support::status::{define, ready, report, waiting};
+use moorline_test_support::status::{define, ready, waiting};
 
 /// A version that is good, one that fails, a restart, and one that mends it.
 async fn goes_back_to_a_signed_tag(purpose: &str, mode: &str) {
