@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
 
+use crate::api::SyncSetSpec;
 use crate::cluster::Connection;
 use crate::cluster::lease::{Leadership, LeaseClaim, LeaseError, LeaseTimings};
 use crate::controller::Board;
@@ -16,6 +17,7 @@ use crate::report::board::DaemonRole;
 use crate::serve::DaemonHealth;
 use crate::settings::Settings;
 use crate::source::webhook_call::{RepositoryNames, repository_name};
+use crate::sync_set::repository_addresses;
 
 /// One daemon's election; used again for every term.
 pub(super) struct Election {
@@ -83,14 +85,16 @@ pub(super) fn identity() -> String {
     format!("{}_{}_{}", host.as_deref().unwrap_or("moorline"), std::process::id(), chance.as_nanos())
 }
 
-/// Forwards webhook calls to the leader, as an annotation on the Syncs that they concern.
+/// Forwards webhook calls to the leader, as an annotation on the Syncs and SyncSets that they
+/// concern.
 pub(super) async fn forward_webhooks(connection: &Connection, called: &mut mpsc::Receiver<RepositoryNames>) {
     while let Some(names) = called.recv().await {
-        match connection
-            .request_polls(|url| repository_name(url).is_some_and(|name| names.contains(&name)))
-            .await
-        {
-            Ok(syncs) => tracing::debug!(syncs, "a webhook call was forwarded"),
+        let is_called = |url: &str| repository_name(url).is_some_and(|name| names.contains(&name));
+        let is_set_called = |spec: &SyncSetSpec| repository_addresses(spec).iter().any(|url| is_called(url));
+        let syncs = connection.request_polls(is_called).await;
+        let sets = connection.request_set_polls(is_set_called).await;
+        match syncs.and_then(|syncs| Ok((syncs, sets?))) {
+            Ok((syncs, sets)) => tracing::debug!(syncs, sets, "a webhook call was forwarded"),
             Err(error) => tracing::warn!(%error, "a webhook call could not be forwarded"),
         }
     }

@@ -52,8 +52,9 @@ pub async fn run(context: Arc<Context>, mut called: mpsc::Receiver<RepositoryNam
             _ = all.tasks.join_next(), if !all.tasks.is_empty() => {}
             Some(called) = called.recv() => {
                 let syncs = context.peers.request_polls(&called);
+                let sets = context.sync_sets.request_polls(&called);
                 context.reporting.notifications.pull_requests.call(&called);
-                tracing::debug!(syncs, repositories = ?called, "webhook received");
+                tracing::debug!(syncs, sets, repositories = ?called, "webhook received");
             }
             _ = beat.tick() => {
                 context.reporting.health.beat();

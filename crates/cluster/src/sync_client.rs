@@ -4,6 +4,7 @@
 //! Out: Syncs as the API server has them, and errors that say how to proceed.
 
 mod sync_list;
+mod sync_set_calls;
 
 use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams};
 use kube::core::{ApiResource, GroupVersionKind};

@@ -14,6 +14,7 @@
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
+mod addresses;
 mod child_condition;
 mod child_name;
 mod children;
@@ -35,6 +36,7 @@ mod template;
 mod unavailable;
 mod unread_field;
 
+pub use addresses::repository_addresses;
 pub use children::{SetChild, SetChildren};
 pub use cluster_parameters::{ListedSecret, label_selector};
 pub use existing::{ExistingSync, SetOwner};

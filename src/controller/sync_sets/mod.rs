@@ -1,7 +1,8 @@
 //! Serves SyncSets: many Syncs from one template.
 //!
 //! In: SyncSets, from a watch (`set_watch.rs`), the Syncs that the daemon watches anyway, Git, tags
-//! of registries (`set_tags.rs`), and the names and labels of Secrets (`set_clusters.rs`).
+//! of registries (`set_tags.rs`), the names and labels of Secrets (`set_clusters.rs`), and calls of
+//! webhooks (`set_calls.rs`).
 //! Out: Syncs, written as the ServiceAccount of their set (`child_writes.rs`), and the status of
 //! the set. One worker serves a set (`set_worker.rs`); the decisions are in `moorline-sync-set`.
 //!
@@ -9,6 +10,7 @@
 
 mod child_writes;
 mod set_answer;
+mod set_calls;
 pub(in crate::controller) mod set_clusters;
 mod set_deletion;
 pub(in crate::controller) mod set_pull_requests;
@@ -36,6 +38,8 @@ use tokio::sync::watch;
 use super::Context;
 use crate::api::SyncName;
 use crate::cluster::SyncText;
+use crate::source::webhook_call::RepositoryNames;
+use set_calls::SetCalls;
 use set_watch::keep_sync_sets;
 
 /// The Syncs of one namespace, by name.
@@ -47,6 +51,8 @@ pub(crate) struct NamespacedSyncs {
     namespaces: Mutex<HashMap<Box<str>, watch::Sender<NamespaceSyncs>>>,
     /// True once a list was complete.
     is_listed: watch::Sender<bool>,
+    /// Calls of webhooks for the sets.
+    calls: SetCalls,
 }
 
 impl NamespacedSyncs {
@@ -77,6 +83,11 @@ impl NamespacedSyncs {
             });
         }
         self.is_listed.send_replace(true);
+    }
+
+    /// Lets the sets poll that read one of these repositories; returns the number of sets.
+    pub(super) fn request_polls(&self, names: &RepositoryNames) -> usize {
+        self.calls.call(names)
     }
 
     /// Returns the Syncs of a namespace, as they change.

@@ -20,15 +20,18 @@ use crate::clock;
 use crate::cluster::Cluster;
 use crate::report::{ErrorCause, ReconcileError};
 use crate::source::Revision;
+use crate::source::webhook_call::{RepositoryNames, repository_name};
 use crate::sync_set::{
     ParameterSets, PullRequest, SourceAnswers, cluster_generators, generate, git_generators,
-    pull_request_generators, tag_generators,
+    pull_request_generators, repository_addresses, tag_generators,
 };
 
 /// Longest time of the polls and reads of one set.
 const TIMEOUT: Duration = Duration::from_secs(120);
 /// Maximum number of polls of all repositories, until those of one branch agree.
 const POLLS: usize = 3;
+/// Shortest time between two polls that webhooks ask for.
+const CALL_PAUSE: Duration = Duration::from_secs(2);
 /// Interval of polls if the spec has none.
 const INTERVAL: Duration = Duration::from_secs(60);
 
@@ -50,11 +53,14 @@ pub(super) struct SetGenerators {
     sources: Vec<SetSource>,
     registries: Vec<SetTags>,
     hosts: Vec<SetPullRequests>,
+    /// The names that calls of webhooks have for the repositories.
+    repositories: RepositoryNames,
     answer: Option<SetAnswer>,
     answers: u64,
     /// Reason for which there is no newer answer.
     failure: Option<ReconcileError>,
     next_poll: Option<Instant>,
+    last_poll: Option<Instant>,
     /// The last request for a poll.
     request: Option<String>,
 }
@@ -82,6 +88,17 @@ impl SetGenerators {
         self.sources.iter_mut().for_each(SetSource::close);
         self.registries.iter_mut().for_each(SetTags::close);
         self.next_poll = Some(clock::now());
+    }
+
+    /// Polls now, or a moment after the last poll.
+    pub(super) fn poll_soon(&mut self) {
+        let earliest = self.last_poll.map(|last| last + CALL_PAUSE);
+        self.next_poll = Some(earliest.map_or_else(clock::now, |earliest| earliest.max(clock::now())));
+    }
+
+    /// Returns the names that calls of webhooks have for the repositories.
+    pub(super) fn repository_names(&self) -> RepositoryNames {
+        self.repositories.clone()
     }
 
     /// Returns the URLs and revisions of the answer.
@@ -122,6 +139,8 @@ impl SetGenerators {
             let earlier = [&forks, status.unwrap_or_default()].concat();
             let new = |generator| SetPullRequests::new(set, generator, &earlier);
             self.hosts = pull_request_generators(&set.spec).into_iter().map(new).collect::<Result<_, _>>()?;
+            let addresses = repository_addresses(&set.spec);
+            self.repositories = addresses.iter().filter_map(|url| repository_name(url)).collect();
             self.generation = generation;
         }
         let is_asked = self.request.as_deref() != request;
@@ -134,6 +153,7 @@ impl SetGenerators {
                 || !self.registries.is_empty()
                 || !self.hosts.is_empty()
                 || !cluster_generators(&set.spec).is_empty();
+            self.last_poll = Some(clock::now());
             self.next_poll = is_polled.then(|| clock::now() + interval.unwrap_or(INTERVAL));
             self.failure = self.ask(context, (cluster, name), set, inputs_changed).await.err();
         }

@@ -73,15 +73,19 @@ pub(super) async fn run_set(
         stage_clock: StageClock::default(),
     };
     let inputs_changed = worker.inputs_changed.clone();
+    let shared = worker.context.clone();
+    let calls = shared.sync_sets.calls.receive(&worker.name);
     loop {
         let set = snapshots.borrow_and_update().clone();
         // It has seen exactly this set.
         worker.newest = snapshots.clone();
         let pause = worker.pass(&set, &mut syncs).await;
+        calls.note_repositories(worker.generators.repository_names());
         tokio::select! {
             changed = snapshots.changed() => if changed.is_err() { return },
             _ = syncs.changed() => tokio::time::sleep(SETTLE).await,
             () = inputs_changed.notified() => worker.generators.close(),
+            () = calls.called() => worker.generators.poll_soon(),
             () = tokio::time::sleep(pause) => {}
         }
     }

@@ -1,12 +1,15 @@
 //! Tests: a SyncSet over the tags of a loopback registry, with a daemon and a cluster in this
 //! process.
 
+use std::time::Duration;
+
 use moorline_test_support::artifact_registry::{ArtifactRegistry, RegistryFault, RegistryLogin};
 use serde_json::{Value, json};
 
 use super::run_beside;
 use crate::api::sync_set_definition;
 use crate::controller::targets::tests::{Hub, SYNCS};
+use crate::source::webhook_call::parse_call;
 
 const SETS: &str = "/apis/moorline.dev/v1alpha1/namespaces/moorline/syncsets";
 const SECRETS: &str = "/api/v1/namespaces/moorline/secrets";
@@ -101,4 +104,37 @@ async fn tags_become_syncs_and_none_is_removed_without_a_list() {
     ask(&hub, "no tags");
     hub.until("the removal waits for a person", |hub| message(hub).contains("approve")).await;
     assert_eq!(tags(&hub), ["1.10.0", "1.11.0"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_of_a_webhook_lists_the_tags_at_once() {
+    let hub = Hub::new();
+    let folder = tempfile::tempdir().unwrap();
+    let registry = ArtifactRegistry::start(folder.path());
+    registry.push("shop", "1.9.0", &[]);
+    hub.home.define(&sync_set_definition().unwrap()).unwrap();
+    hub.home.apply(SECRETS, &registry.docker_secret("registry"), "test").unwrap();
+    tokio::spawn(run_beside(hub.context.clone(), std::future::pending::<()>()));
+    let mut set = set(&registry);
+    set["spec"]["interval"] = "1h".into();
+    hub.home.apply(SETS, &set, "test").unwrap();
+    hub.until("the first Sync is there", |hub| tags(hub) == ["1.9.0"]).await;
+
+    let call = |url: &str| {
+        let body = json!({"url": url.replace("oci://", "https://")}).to_string();
+        hub.context.sync_sets.request_polls(&parse_call(body.as_bytes()).unwrap())
+    };
+    registry.push("shop", "1.10.0", &[]);
+    assert_eq!(call(&registry.url("books")), 0, "another repository");
+    hub.until("the set is called", |_| call(&registry.url("shop")) == 1).await;
+    hub.until("the new tag is there", |hub| tags(hub) == ["1.9.0", "1.10.0"]).await;
+
+    // Many calls cost few lists.
+    registry.requests();
+    for _ in 0..100 {
+        assert_eq!(call(&registry.url("shop")), 1);
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let lists = registry.requests().into_iter().filter(|request| request.contains("tags/list")).count();
+    assert!(lists <= 2, "{lists} lists in a second");
 }
