@@ -39,7 +39,7 @@ use super::spec::identity::login_owner;
 use super::status::StatusRecorder;
 use super::status::board_entry::set_source;
 use super::status::overrides::labels;
-use super::status::reconcile_result::{ReconcileResult, UnhealthySnapshot};
+use super::status::reconcile_result::UnhealthySnapshot;
 use super::status::revision_change::RevisionChange;
 use super::status::source_summary::source_of_spec;
 use super::status::worker_event::WorkerEvent;
@@ -56,12 +56,12 @@ use health::{
     ReportedHealth, backends_came, begin_reading, gate_has_moved, have_read, health_has_moved, next_read,
     reset_health,
 };
-use held_revision::{HeldRender, HeldState, reset_hold, retry_held};
+use held_revision::{HeldState, reset_hold, retry_held};
 use optional_future::{running, sleep_until};
 use path_lag::PathLag;
 use periodic_verification::{begin_verifying, distrusts_unproven, end_verifying, look_over, verified};
 use poll::{FinishedPoll, on_peer_revision, on_polled, related, start_poll};
-use reconcile_task::{on_reconciled, start_reconcile};
+use reconcile_task::{FinishedReconcile, on_reconciled, start_reconcile};
 use rollback::{RollbackState, forget_trials, should_roll_back};
 use server_lags::Lags;
 use yielding_attempt::RenderAttempts;
@@ -108,8 +108,7 @@ struct Reconciler {
     retired_clusters: Vec<Cluster>,
     stop: CancelFlag,
     running_poll: Option<BoxFuture<'static, FinishedPoll>>,
-    /// Returns the memory, the result, and the revision that is held from now on.
-    running_reconcile: Option<BoxFuture<'static, (Box<SyncMemory>, ReconcileResult, Option<HeldRender>)>>,
+    running_reconcile: Option<BoxFuture<'static, FinishedReconcile>>,
     /// The attempt to render a new commit, which yields to repairs.
     render_attempts: RenderAttempts,
     verifying: Option<BoxFuture<'static, (ObjectId, Option<Outcome>)>>,

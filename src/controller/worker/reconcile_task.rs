@@ -31,6 +31,9 @@ use crate::source::Revision;
 /// Pause before a missing path is looked for again while the Git server has not answered yet.
 const LOOK_FIRST: Duration = Duration::from_secs(2);
 
+/// The memory, the result, and the revision that is held from now on.
+pub(super) type FinishedReconcile = (Box<SyncMemory>, ReconcileResult, Option<HeldRender>);
+
 /// Waits for the Lease and returns the cluster for the writes of one term. Nothing is decided
 /// without the Lease; none if the reconcile was cancelled meanwhile.
 async fn in_a_term(cluster: &Cluster, stop: &CancelFlag) -> Option<Cluster> {
@@ -241,7 +244,7 @@ pub(super) fn start_reconcile(worker: &mut Reconciler) {
 
 pub(super) fn on_reconciled(
     worker: &mut Reconciler,
-    (mut memory, mut report, held): (Box<SyncMemory>, ReconcileResult, Option<HeldRender>),
+    (mut memory, mut report, held): FinishedReconcile,
 ) -> ScheduleEvent {
     worker.running_reconcile = None;
     worker.render_attempts.end(report.stopped);
