@@ -9,10 +9,11 @@ use tokio::sync::watch;
 
 use super::Context;
 use super::manager::serve_sync;
+use super::reconcile::request::ReconcileRequest;
 use super::resource::run_worker;
 use super::status::StatusRecorder;
 use super::status::writer::write_statuses;
-use super::worker::{ReconcileRequest, run_reconciler};
+use super::worker::run_reconciler;
 use crate::api::SyncName;
 use crate::cluster::LatestSnapshot;
 

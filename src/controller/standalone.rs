@@ -9,8 +9,9 @@ use tokio::sync::{mpsc, watch};
 
 use super::Context;
 use super::credentials::ChartLogin;
+use super::reconcile::request::ReconcileRequest;
 use super::spec::ValidatedSpec;
-use super::worker::{ReconcileRequest, run_reconciler};
+use super::worker::run_reconciler;
 use crate::api::SyncName;
 use crate::cluster::{ServerEvent, watch_server};
 use crate::report::board::{DaemonRole, HOME_CLUSTER};

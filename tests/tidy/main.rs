@@ -21,6 +21,7 @@ pub(crate) mod sizes;
 pub(crate) mod source;
 pub(crate) mod table;
 pub(crate) mod type_definitions;
+pub(crate) mod walk;
 pub(crate) mod words;
 
 use source::Source;

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::kinds::ServedKind;
 use super::store::{WriteGuard, object};
 use super::{Cluster, query};
-use crate::api_client::{ApiRequest, ApiResponse, METADATA, unreadable};
+use crate::api_client::{ApiRequest, ApiResponse, METADATA};
 use crate::api_error::ApiError;
 use crate::change_log::{Before, Target, WriteKind};
 use crate::rewind_detection::number;
@@ -68,18 +68,23 @@ impl Cluster {
         owner: &SyncName,
         force: Force,
     ) -> Result<ApplyResult, ApiError> {
-        self.apply_without_paths(wanted, owner, force, &[]).await
+        self.apply_named(wanted, owner, force, (&[], None)).await
     }
 
-    /// Applies an object without the values at some paths (JSON pointers). See [`Cluster::apply`].
-    pub async fn apply_without_paths(
+    /// Applies an object without the values at some paths (JSON pointers); if a uid is given, only
+    /// to the object that has it. See [`Cluster::apply`].
+    pub async fn apply_named(
         &self,
         wanted: &DesiredObject,
         owner: &SyncName,
         force: Force,
-        less: &[Box<str>],
+        (less, uid): (&[Box<str>], Option<&str>),
     ) -> Result<ApplyResult, ApiError> {
-        self.apply_body(wanted, owner, force, self.body(wanted, owner, less)?).await
+        let mut body = self.body(wanted, owner, less);
+        if let Some(uid) = uid {
+            body["metadata"]["uid"] = uid.into();
+        }
+        self.apply_body(wanted, owner, force, &body).await
     }
 
     /// Creates an object by server-side apply.
@@ -96,19 +101,18 @@ impl Cluster {
     ///
     /// As [`Cluster::apply`]; 409 if the object exists.
     pub async fn create(&self, wanted: &DesiredObject, owner: &SyncName) -> Result<ApplyResult, ApiError> {
-        let body = self.body(wanted, owner, &[])?;
-        let mut body: Value = serde_json::from_slice(&body).map_err(|error| unreadable(&error))?;
+        let mut body = self.body(wanted, owner, &[]);
         // No existing object has this resourceVersion, so the apply conflicts if there is one.
         body["metadata"]["resourceVersion"] = "1".into();
-        self.apply_body(wanted, owner, Force::No, body.to_string().into_bytes()).await
+        self.apply_body(wanted, owner, Force::No, &body).await
     }
 
-    pub(super) async fn apply_body(
+    async fn apply_body(
         &self,
         wanted: &DesiredObject,
         owner: &SyncName,
         force: Force,
-        body: Vec<u8>,
+        body: &Value,
     ) -> Result<ApplyResult, ApiError> {
         let kinds = self.kinds();
         let path = kinds.path(&wanted.id, &wanted.version).ok_or_else(|| unknown(&wanted.id))?;
@@ -118,7 +122,7 @@ impl Cluster {
         let call = ApiRequest::new(RequestClass::Object, "patch", uri)
             .applies()
             .accept(METADATA)
-            .content(APPLY, body);
+            .content(APPLY, body.to_string().into_bytes());
         let target = Target { id: &wanted.id, owner: Some(owner), kind: WriteKind::Apply };
         let reply = self.write((call, target), writing, |reply, writing| {
             let object = read(&wanted.id, &reply.body)?;
@@ -289,15 +293,10 @@ impl Cluster {
     }
 
     /// Builds the apply body: the canonical object with our label and annotations.
-    pub(super) fn body(
-        &self,
-        wanted: &DesiredObject,
-        owner: &SyncName,
-        less: &[Box<str>],
-    ) -> Result<Vec<u8>, ApiError> {
+    pub(super) fn body(&self, wanted: &DesiredObject, owner: &SyncName, less: &[Box<str>]) -> Value {
         let mut body = self.applied_object(wanted, owner);
         remove_values(&mut body, less);
-        serde_json::to_vec(&body).map_err(|error| unreadable(&error))
+        body
     }
 
     /// Returns the canonical object with our label and annotations.

@@ -1,22 +1,18 @@
 //! Writes that no other cluster can carry out, although nobody asked which one answers.
 //!
 //! In: checks of a cluster's identity, by number; and the uids that our own applies returned.
-//! Out: proven uids, and applies that name one. Such an apply changes this very object, or the
-//! server refuses it. A uid is proven by a check that began after our apply had returned it: the
-//! apply itself might have reached another cluster.
+//! Out: proven uids, which [`Cluster::apply_named`] may name. Such an apply changes this very
+//! object, or the server refuses it. A uid is proven by a check that began after our apply had
+//! returned it: the apply itself might have reached another cluster.
 //!
 //! The home cluster is never checked, so nothing is proven there and no apply names a uid.
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
-
-use super::api_client::unreadable;
-use super::{ApplyResult, Cluster, Force, WatchRequirements};
+use super::{Cluster, WatchRequirements};
 use crate::api_error::ApiError;
 use moorline_api::SyncName;
 use moorline_core::object::{GroupKind, ObjectId};
-use moorline_engine::desired::DesiredObject;
 use moorline_engine::observed::{Observed, ObservedSet, Verification};
 
 /// Numbers of the checks of one cluster.
@@ -60,22 +56,6 @@ pub fn proven_uid(cluster: &Cluster, owner: &SyncName, id: &ObjectId) -> Option<
 pub fn is_observed_in(cluster: &Cluster, owner: &SyncName, need: &WatchRequirements) -> bool {
     let checks = cluster.0.store.checks(|checks| *checks);
     cluster.read_observed(owner, |set| has_proof_of_each(set, need, checks))
-}
-
-/// Applies an object without the values at some paths, as [`Cluster::apply_without_paths`] does; if
-/// a uid is given, only to the object that has it.
-pub async fn apply_named(
-    cluster: &Cluster,
-    wanted: &DesiredObject,
-    owner: &SyncName,
-    force: Force,
-    (less, uid): (&[Box<str>], Option<&str>),
-) -> Result<ApplyResult, ApiError> {
-    let Some(uid) = uid else { return cluster.apply_without_paths(wanted, owner, force, less).await };
-    let body = cluster.body(wanted, owner, less)?;
-    let mut body: Value = serde_json::from_slice(&body).map_err(|error| unreadable(&error))?;
-    body["metadata"]["uid"] = uid.into();
-    cluster.apply_body(wanted, owner, force, body.to_string().into_bytes()).await
 }
 
 fn has_proof_of_each(set: &ObservedSet, need: &WatchRequirements, checks: IdentityChecks) -> bool {

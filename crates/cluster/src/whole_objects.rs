@@ -60,7 +60,7 @@ impl ObjectRequests<'_> {
         let manager = query(&owner.manager());
         let uri = format!("{path}?fieldManager={manager}&fieldValidation=Strict&force=true&dryRun=All");
         let call = ApiRequest::new(RequestClass::Verify, "patch", uri)
-            .content(APPLY, self.0.body(wanted, owner, less)?);
+            .content(APPLY, self.0.body(wanted, owner, less).to_string().into_bytes());
         let reply = self.0.send_unlisted(call).await?;
         read_whole(&wanted.id, &reply)
     }

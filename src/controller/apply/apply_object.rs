@@ -13,13 +13,11 @@ use super::ApplyContext;
 use super::field_handover::transfer_fields;
 use super::list_key_conflict::resolve_list_key_conflict;
 use super::managers::own_and_foreign;
-use super::named_apply::send_named;
 use super::recreate::recreate;
 use super::removed_fields::clear;
 use super::stale_owner::{has_owner_released, is_owner_gone, release_others, syncs_of};
 use super::unconvertible_entries::remove_unconvertible_entries;
 use crate::api::{self, ConflictPolicy};
-use crate::cluster::identity_checks::apply_named;
 use crate::cluster::{ApiError, ApiStatus, ApplyResult, Force, classify_error};
 use crate::controller::memory::field_conflicts::YieldedField;
 use crate::controller::reconcile::autoscalers::new_scaler;
@@ -128,6 +126,34 @@ pub(crate) async fn create_new(
     Ok(Some(Outcome::Created))
 }
 
+/// Applies our fields of an object to the very object that we know, if its uid is proven.
+/// Otherwise, and after a refusal, the cluster has to be the same as before.
+async fn send_named(
+    work: &ApplyContext<'_>,
+    wanted: &DesiredObject,
+    force: Force,
+    change: Option<&Change>,
+) -> Result<ApplyResult, ApiError> {
+    let Some(uid) = change.and_then(|_| work.named_uid(&wanted.id)) else {
+        work.confirm().await?;
+        return send(work, wanted, force, change, None).await;
+    };
+    match send(work, wanted, force, change, Some(&uid)).await {
+        Err(failure) if failure.is_of_other_uid() => {
+            // It was deleted and created again, or another cluster has answered.
+            work.context.targets.doubt(work.owner, work.cluster);
+            work.confirm().await?;
+            send(work, wanted, force, change, None).await
+        }
+        Err(ApiError::Refused(refusal)) => {
+            // Requests after a refusal may name no uid.
+            work.confirm().await?;
+            Err(ApiError::Refused(refusal))
+        }
+        sent => sent,
+    }
+}
+
 /// Applies our fields of an object, and cleans up fields that were ours before. With a uid, the
 /// apply is the first write, and shows that the cluster is the same as before.
 pub(super) async fn send(
@@ -154,12 +180,12 @@ pub(super) async fn send(
     }
     let contested = contested(work, wanted);
     let without = |less: &[Box<str>]| [less, &contested].concat();
-    let mut applied = apply_named(work.cluster, wanted, work.owner, force, (&without(&less), uid)).await?;
+    let mut applied = work.cluster.apply_named(wanted, work.owner, force, (&without(&less), uid)).await?;
     let free = fields_without_manager(work, wanted, &applied, &less);
     if !free.is_empty() {
         work.field_conflicts.reclaim(wanted, &free);
         less.retain(|place| !free.contains(place));
-        applied = apply_named(work.cluster, wanted, work.owner, Force::No, (&without(&less), uid)).await?;
+        applied = work.cluster.apply_named(wanted, work.owner, Force::No, (&without(&less), uid)).await?;
     }
     work.field_conflicts.warned(wanted, &applied.warnings);
     release_others(work, wanted, &applied).await;

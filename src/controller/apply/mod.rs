@@ -15,7 +15,6 @@ pub(crate) mod extra_fields;
 pub(crate) mod field_handover;
 pub(crate) mod list_key_conflict;
 mod managers;
-mod named_apply;
 pub(crate) mod non_empty_guard;
 mod object_before;
 mod prune;

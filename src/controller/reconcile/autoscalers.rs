@@ -77,18 +77,18 @@ pub(crate) fn new_scaler(work: &ApplyContext<'_>, wanted: &DesiredObject) -> Opt
 
 /// Returns the scaled objects of the cluster, as far as they matter to a commit.
 pub(crate) async fn scaled(
-    inputs: &ReconcileContext<'_>,
+    inputs: &ReconcileContext,
     scaling: &mut AutoscaledReplicas,
     rendered: &Arc<DesiredSet>,
 ) -> Result<AutoscaledObjects, ApiError> {
     find(inputs, scaling, rendered).await?;
-    Ok(inputs.cluster.autoscaled_objects(inputs.owner, &scaling.namespaces()).await)
+    Ok(inputs.cluster().autoscaled_objects(&inputs.owner, &scaling.namespaces()).await)
 }
 
 /// Removes numbers that are left to autoscalers from a commit. The objects themselves are
 /// observed by now.
 pub(crate) async fn leave_to_scalers(
-    inputs: &ReconcileContext<'_>,
+    inputs: &ReconcileContext,
     memory: &mut SyncMemory,
     prepared: &mut PreparedRevision,
     mut live: AutoscaledObjects,
@@ -97,18 +97,18 @@ pub(crate) async fn leave_to_scalers(
     let doubtful = doubtful(inputs, scaling, &live.targets);
     let mut unseen = BTreeMap::new();
     for namespace in &doubtful {
-        if let Err(failure) = inputs.cluster.autoscalers().refresh(namespace).await {
+        if let Err(failure) = inputs.cluster().autoscalers().refresh(namespace).await {
             unseen.insert(namespace.clone(), failure);
         }
     }
     if !doubtful.is_empty() {
         // KEDA may have been installed since the last discovery, and no watch reports that.
-        if !inputs.cluster.kinds().has_all_autoscalers()
-            && let Err(failure) = inputs.cluster.discovery().refresh().await
+        if !inputs.cluster().kinds().has_all_autoscalers()
+            && let Err(failure) = inputs.cluster().discovery().refresh().await
         {
             tracing::debug!(sync = %inputs.owner, %failure, "could not discover further kinds of autoscalers");
         }
-        live = inputs.cluster.autoscaled_objects(inputs.owner, &scaling.namespaces()).await;
+        live = inputs.cluster().autoscaled_objects(&inputs.owner, &scaling.namespaces()).await;
     }
     unseen.extend(live.unknown_namespaces);
     let left = select_autoscaled(&scaling.replicas, &scaling.by_git, &live.targets);
@@ -125,17 +125,17 @@ pub(crate) async fn leave_to_scalers(
 
 /// Computes the paths at which Git sets numbers of replicas.
 async fn find(
-    inputs: &ReconcileContext<'_>,
+    inputs: &ReconcileContext,
     scaling: &mut AutoscaledReplicas,
     rendered: &Arc<DesiredSet>,
 ) -> Result<(), ApiError> {
-    let kinds = inputs.cluster.kinds();
+    let kinds = inputs.cluster().kinds();
     if scaling.is_of(rendered, &kinds) {
         return Ok(());
     }
     let namespaced = rendered.objects().iter().filter(|it| it.scope == Some(Scope::Namespaced));
     let wanted = namespaced.map(|object| (object.id.group_kind(), object.version.clone())).collect();
-    let paths = inputs.cluster.discovery().replica_paths(wanted).await?;
+    let paths = inputs.cluster().discovery().replica_paths(wanted).await?;
     scaling.replicas = Arc::new(rendered.replica_counts(&paths));
     scaling.by_git =
         if scaling.replicas.is_empty() { BTreeSet::new() } else { rendered.autoscaler_targets() };
@@ -148,18 +148,18 @@ async fn find(
 /// Returns the namespaces of objects whose number was changed although no autoscaler is known:
 /// the watch of autoscalers may lag behind the watch of the objects.
 fn doubtful(
-    inputs: &ReconcileContext<'_>,
+    inputs: &ReconcileContext,
     scaling: &mut AutoscaledReplicas,
     live: &BTreeSet<ObjectId>,
 ) -> BTreeSet<Box<str>> {
-    if inputs.valid_spec.drift != DriftMode::Repair
-        || inputs.valid_spec.suspend
+    if inputs.valid_spec().drift != DriftMode::Repair
+        || inputs.valid_spec().suspend
         || scaling.replicas.is_empty()
     {
         return BTreeSet::new();
     }
     let AutoscaledReplicas { replicas, asked, .. } = scaling;
-    inputs.cluster.read_observed(inputs.owner, |observed| {
+    inputs.cluster().read_observed(&inputs.owner, |observed| {
         let own = replicas.iter().filter(|(id, replicas)| replicas.is_set && !live.contains(*id));
         let drifted = own.filter_map(|(id, replicas)| {
             let seen = observed.get(id)?;
@@ -177,7 +177,7 @@ fn doubtful(
 }
 
 fn log(
-    inputs: &ReconcileContext<'_>,
+    inputs: &ReconcileContext,
     before: &BTreeMap<ObjectId, Box<str>>,
     after: &BTreeMap<ObjectId, Box<str>>,
 ) {

@@ -88,19 +88,21 @@ pub(crate) fn remaining_watches(
 }
 
 /// Returns the recorded scope: the kinds and namespaces in which the Sync may own objects.
-pub(super) fn written_scope(inputs: &ReconcileContext<'_>) -> Option<Scope> {
+pub(super) fn written_scope(inputs: &ReconcileContext) -> Option<Scope> {
     let notebook = inputs.context.reporting.notebook.as_deref();
-    let written =
-        inputs.resource_recorder.map_or_else(|| notebook.and_then(LeaseRecord::scope), StatusRecorder::scope);
+    let written = inputs
+        .resource_recorder
+        .as_ref()
+        .map_or_else(|| notebook.and_then(LeaseRecord::scope), StatusRecorder::scope);
     // An empty record is treated as a missing one.
     written.filter(|scope| !scope.kinds.is_empty())
 }
 
 /// Records the scope before anything is applied in it.
-pub(super) async fn record_scope(inputs: &ReconcileContext<'_>, scope: Scope) -> Result<(), ReconcileError> {
-    match (inputs.resource_recorder, &inputs.context.reporting.notebook) {
+pub(super) async fn record_scope(inputs: &ReconcileContext, scope: Scope) -> Result<(), ReconcileError> {
+    match (inputs.resource_recorder.as_ref(), &inputs.context.reporting.notebook) {
         (Some(resource_recorder), _) => {
-            let is_written = resource_recorder.record(scope, inputs.valid_spec.timeout).await;
+            let is_written = resource_recorder.record(scope, inputs.valid_spec().timeout).await;
             return if is_written { Ok(()) } else { Err(unwritten()) };
         }
         (None, Some(notebook)) => notebook.record(scope).await,

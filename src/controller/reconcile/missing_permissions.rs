@@ -37,7 +37,7 @@ pub(crate) struct MissingPermissions {
 
 /// Returns all missing permissions, if one was refused: also those that are not needed yet.
 pub(crate) async fn missing_permissions(
-    inputs: &ReconcileContext<'_>,
+    inputs: &ReconcileContext,
     memory: &mut SyncMemory,
     desired: &DesiredSet,
     digest: SpecHash,
@@ -63,8 +63,8 @@ pub(crate) async fn missing_permissions(
 
 /// Returns the missing permissions as the server reports them; `None` if it does not report
 /// them.
-async fn find_missing(inputs: &ReconcileContext<'_>, desired: &DesiredSet) -> Option<Vec<String>> {
-    let kinds = inputs.cluster.kinds();
+async fn find_missing(inputs: &ReconcileContext, desired: &DesiredSet) -> Option<Vec<String>> {
+    let kinds = inputs.cluster().kinds();
     let plurals =
         PluralNames::from_discovery(kinds.iter().map(|(kind, served)| (kind.clone(), served.plural.clone())));
     let needed = Permissions::required(desired, plurals);
@@ -74,7 +74,7 @@ async fn find_missing(inputs: &ReconcileContext<'_>, desired: &DesiredSet) -> Op
     let mut granted = BTreeMap::new();
     for place in needed.namespaces.keys().cloned().map(Some).chain([None]) {
         let review =
-            inputs.cluster.access_reviews().own_rules(place.as_deref().unwrap_or(NOWHERE)).await.ok()?;
+            inputs.cluster().access_reviews().own_rules(place.as_deref().unwrap_or(NOWHERE)).await.ok()?;
         granted.insert(place, GrantedRules::read(&review)?);
     }
     Some(needed.missing(&granted))

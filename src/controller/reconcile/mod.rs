@@ -24,6 +24,7 @@ pub(crate) mod refused_commit;
 pub mod remote_bases;
 pub(crate) mod render_memory;
 pub(crate) mod renderer;
+pub(crate) mod request;
 pub(crate) mod revision_gate;
 pub(crate) mod rollout;
 mod round;
@@ -33,26 +34,24 @@ pub(crate) mod unrendered_commit;
 pub(crate) mod webhook_backends;
 mod window_gate;
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use super::Context;
-use super::credentials::ChartLogin;
 use super::memory::SyncMemory;
 use super::memory::health_monitor::HealthMonitor;
 use super::reconcile_errors::cluster_error;
 use super::spec::ValidatedSpec;
 use super::status::StatusRecorder;
 use super::status::reconcile_result::ReconcileResult;
-use crate::adopt::AdoptedFrom;
-use crate::api::{HeldRevision, SyncName, WindowOverride};
+use crate::api::{HeldRevision, SyncName};
 use crate::cluster::{CancelFlag, Cluster};
 use crate::report::ReconcileError;
-use crate::source::{Repository, Revision};
-use mounts::MountSource;
+use crate::source::Revision;
 use object_claims::{names_revision, publish};
 use observation::{describe, observe_or_yield, wait_for_new_kinds};
 use policy_inputs::gather_policy;
 use remote_bases::TrackedBases;
+use request::ReconcileRequest;
 use round::{execute_round, plan_round, record_execution, record_inventory};
 
 /// Most rounds of one reconcile. A new round starts if the last one brought kinds that other
@@ -82,64 +81,56 @@ impl Aim {
     }
 }
 
-/// Inputs of one reconcile, borrowed for its duration.
-pub(crate) struct ReconcileContext<'a> {
-    pub(crate) context: &'a Context,
-    pub(crate) cluster: &'a Cluster,
+/// Inputs of one reconcile.
+#[derive(Clone)]
+pub(crate) struct ReconcileContext {
+    pub(crate) context: Arc<Context>,
+    pub(crate) owner: SyncName,
     /// Status handle of the Sync; `None` for a run without a Sync.
-    pub(crate) resource_recorder: Option<&'a StatusRecorder>,
-    pub(crate) owner: &'a SyncName,
-    pub(crate) valid_spec: &'a ValidatedSpec,
-    /// Number of the spec revision.
-    pub(crate) spec_revision: u64,
-    /// Number of the spec revision with which the revision is rendered: an older one while the
-    /// newest is refused.
-    pub(crate) rendered_spec_revision: u64,
+    pub(crate) resource_recorder: Option<StatusRecorder>,
+    /// Health of the objects.
+    pub(crate) health_monitor: Arc<HealthMonitor>,
+    /// Remote bases of the Sync.
+    pub(crate) followed: TrackedBases,
+    /// The newest request, with the cluster of this term of the Lease.
+    pub(crate) order: Arc<ReconcileRequest>,
+    /// The request with which the revision is rendered: an older one while the newest is refused.
+    pub(crate) rendered_order: Arc<ReconcileRequest>,
     pub(crate) aim: Aim,
+    pub(crate) revision: Revision,
+    /// Newest revision of the repository. It differs from `revision` while the newest commit is
+    /// refused or rolled back, and an older one is held.
+    pub(crate) newest: Revision,
     /// The revision, as the status names it before it is applied.
     pub(crate) record: HeldRevision,
     /// Memory that its objects take, once known.
     pub(crate) bytes: OnceLock<u64>,
     /// Recorded digest of its objects, once known.
     pub(crate) digest: OnceLock<String>,
-    /// The approval that a person gave.
-    pub(crate) approved: Option<String>,
-    /// The person who gave it, where that is recorded.
-    pub(crate) approver: Option<&'a str>,
-    /// The override of a closed window that a person gave.
-    pub(crate) window_override: Option<&'a WindowOverride>,
-    /// The person who holds the Sync at the revision.
-    pub(crate) holder: Option<&'a str>,
-    /// The Sync to which this one moves its objects, as written in the resource.
-    pub(crate) moves_to: Option<&'a str>,
-    /// The tool that managed these objects before, if the Sync was adopted from one.
-    pub(crate) predecessor: Option<&'a AdoptedFrom>,
-    /// Health of the objects.
-    pub(crate) health_monitor: &'a HealthMonitor,
-    pub(crate) repository: &'a Repository,
-    /// Login for the server of the chart.
-    pub(crate) chart_login: &'a ChartLogin,
-    /// Sources of the mounts.
-    pub(crate) mounts: &'a [MountSource],
-    /// Remote bases of the Sync.
-    pub(crate) followed: &'a TrackedBases,
-    pub(crate) revision: &'a Revision,
-    /// Newest revision of the repository. It differs from `revision` while the newest commit is
-    /// refused or rolled back, and an older one is held.
-    pub(crate) newest: &'a Revision,
-    /// A person holds the Sync at a revision: it does not follow the newest one.
-    pub(crate) is_chosen: bool,
     /// The held revision is rendered with values that are newer than it.
     pub(crate) has_new_values: bool,
-    /// A revision is applied only after a person has approved it.
-    pub(crate) asks_first: bool,
-    pub(crate) stop: &'a CancelFlag,
+    pub(crate) stop: CancelFlag,
     /// Ends the reconcile while its commit is not rendered yet; `None` if no other revision is
     /// held.
-    pub(crate) yield_flag: Option<&'a CancelFlag>,
+    pub(crate) yield_flag: Option<CancelFlag>,
 }
 
-impl ReconcileContext<'_> {
+impl ReconcileContext {
+    /// Returns the cluster in which the objects of the Sync live.
+    pub(crate) fn cluster(&self) -> &Cluster {
+        &self.order.cluster
+    }
+
+    /// Returns the spec with which the revision is rendered.
+    pub(crate) fn valid_spec(&self) -> &ValidatedSpec {
+        &self.rendered_order.valid_spec
+    }
+
+    /// Returns the person who holds the Sync at the revision.
+    pub(crate) fn holder(&self) -> Option<&str> {
+        self.order.hold.as_ref().map(|hold| &*hold.by).filter(|by| !by.is_empty())
+    }
+
     /// Reconciles the cluster with the revision.
     ///
     /// # Guarantees
@@ -152,7 +143,7 @@ impl ReconcileContext<'_> {
     /// Setting `stop` ends the reconcile between two writes. Writes that were sent are finished,
     /// and the result is marked as stopped.
     pub(crate) async fn reconcile(&self, memory: &mut SyncMemory) -> ReconcileResult {
-        let (order, revision) = (self.spec_revision, Some(self.revision.clone()));
+        let (order, revision) = (self.order.spec_revision, Some(self.revision.clone()));
         let mut report = ReconcileResult { spec_revision: order, revision, ..ReconcileResult::default() };
         for _ in 0..MAX_ROUNDS {
             memory.needs_replan = false;
@@ -183,7 +174,7 @@ impl ReconcileContext<'_> {
         };
         let desired = &*prepared.desired;
         // Objects that another cluster lacks may exist in the one of this Sync.
-        let place = (self.owner, self.cluster);
+        let place = (&self.owner, self.cluster());
         let confirmed = self.context.targets.confirm_observed(place, &needed).await;
         confirmed.map_err(|failure| cluster_error(&failure))?;
         publish(self, &prepared).await?;

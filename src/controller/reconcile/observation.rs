@@ -40,14 +40,14 @@ const MAX_NAMED: usize = 10;
 /// Prepares and observes the revision. Until the first write, a newer commit interrupts
 /// everything that takes long: the result is none then.
 pub(super) async fn observe_or_yield(
-    inputs: &ReconcileContext<'_>,
+    inputs: &ReconcileContext,
     memory: &mut SyncMemory,
     report: &mut ReconcileResult,
 ) -> Result<Option<(PreparedRevision, WatchRequirements)>, ReconcileError> {
     tokio::select! {
         seen = observe_cluster(inputs, memory, report) => seen.map(Some),
         () = inputs.stop.wait_until_cancelled() => Ok(None),
-        () = given_way(inputs.yield_flag) => {
+        () = given_way(inputs.yield_flag.as_ref()) => {
             report.deferred = true;
             Ok(None)
         }
@@ -56,7 +56,7 @@ pub(super) async fn observe_or_yield(
 
 /// Prepares the desired set, and waits until all of its kinds are observed.
 async fn observe_cluster(
-    inputs: &ReconcileContext<'_>,
+    inputs: &ReconcileContext,
     memory: &mut SyncMemory,
     report: &mut ReconcileResult,
 ) -> Result<(PreparedRevision, WatchRequirements), ReconcileError> {
@@ -72,21 +72,24 @@ async fn observe_cluster(
     follow_definitions(inputs, &need, prepared.looks_at_kinds());
     // Without a status, the earlier inventory is found by listing, if that is permitted.
     if memory.inventory_incomplete
-        || inputs.resource_recorder.is_none_or(|resource_recorder| resource_recorder.scope().is_some())
+        || inputs
+            .resource_recorder
+            .as_ref()
+            .is_none_or(|resource_recorder| resource_recorder.scope().is_some())
     {
         // Recorded before anything is applied there, so that the next daemon knows the
         // inventory.
         record_scope(inputs, scope(&need)).await?;
     }
     let (blind, scaled) = tokio::join!(
-        inputs.cluster.ensure_watches(inputs.owner, &need, inputs.valid_spec.timeout),
+        inputs.cluster().ensure_watches(&inputs.owner, &need, inputs.valid_spec().timeout),
         scaled(inputs, &mut memory.autoscaled_replicas, &prepared.rendered)
     );
     report.unobserved = blind;
     let scaled = scaled.map_err(|failure| cluster_error(&failure))?;
     leave_to_scalers(inputs, memory, &mut prepared, scaled).await;
     // Only now: otherwise a later verification would take back the numbers of autoscalers.
-    memory.accept_revision(inputs.rendered_spec_revision, inputs.revision);
+    memory.accept_revision(inputs.rendered_order.spec_revision, &inputs.revision);
     let before = memory.prepared.as_ref().filter(|before| before.revision.commit != inputs.revision.commit);
     let before = before.map(|before| (&*before.rendered, before.revision.commit));
     memory.claim_waits.takes_up(before, &prepared.rendered);
@@ -97,7 +100,7 @@ async fn observe_cluster(
 
 /// Waits for the kinds that this reconcile has defined; returns true if more kinds are served
 /// now.
-pub(super) async fn wait_for_new_kinds(inputs: &ReconcileContext<'_>, memory: &SyncMemory) -> bool {
+pub(super) async fn wait_for_new_kinds(inputs: &ReconcileContext, memory: &SyncMemory) -> bool {
     let Some(prepared) = memory.prepared.as_ref().filter(|prepared| !has_all_kinds(inputs, prepared)) else {
         return false;
     };
@@ -106,10 +109,10 @@ pub(super) async fn wait_for_new_kinds(inputs: &ReconcileContext<'_>, memory: &S
         return false;
     }
     let within =
-        ESTABLISH.min(inputs.valid_spec.timeout).min(memory.awaited_resources.left(inputs.context.now()));
+        ESTABLISH.min(inputs.valid_spec().timeout).min(memory.awaited_resources.left(inputs.context.now()));
     let until = clock::now() + within;
     while clock::now() < until && !inputs.stop.is_cancelled() {
-        match inputs.cluster.discovery().refresh().await {
+        match inputs.cluster().discovery().refresh().await {
             Ok(true) => return true,
             Ok(false) | Err(_) => tokio::time::sleep(ESTABLISH_LOOK).await,
         }
@@ -127,14 +130,14 @@ async fn given_way(stop: Option<&CancelFlag>) {
 
 /// Renders the commit, and loads the earlier inventory of this Sync.
 pub(super) async fn prepare_revision(
-    inputs: &ReconcileContext<'_>,
+    inputs: &ReconcileContext,
     memory: &mut SyncMemory,
 ) -> Result<PreparedRevision, ReconcileError> {
-    if let Err(failure) = inputs.cluster.discovery().ensure().await {
+    if let Err(failure) = inputs.cluster().discovery().ensure().await {
         tell_tried(inputs, memory.prepared.as_ref()).await;
         return Err(cluster_error(&failure));
     }
-    let last = memory.rendered_as(inputs.rendered_spec_revision).cloned();
+    let last = memory.rendered_as(inputs.rendered_order.spec_revision).cloned();
     // A held revision is not rendered again: its sources may be gone.
     let kept = last.clone().filter(|last| keeps(inputs, last));
     // The cluster and the repository are queried concurrently.
@@ -149,7 +152,9 @@ pub(super) async fn prepare_revision(
     memory.inventory_kinds.extend(earlier.kinds);
     memory.inventory_namespaces.extend(earlier.namespaces);
     if !memory.inventory_loaded {
-        memory.completed.restore(&inputs.resource_recorder.map(StatusRecorder::finished).unwrap_or_default());
+        memory
+            .completed
+            .restore(&inputs.resource_recorder.as_ref().map(StatusRecorder::finished).unwrap_or_default());
         inputs
             .resource_recorder
             .iter()
@@ -158,41 +163,49 @@ pub(super) async fn prepare_revision(
     }
     let mut prepared = note_refusal(inputs, memory, prepared).await?;
     // A missing kind may have been added since discovery.
-    if !has_all_kinds(inputs, &prepared) && inputs.cluster.discovery().refresh().await.unwrap_or_default() {
+    if !has_all_kinds(inputs, &prepared) && inputs.cluster().discovery().refresh().await.unwrap_or_default() {
         let again = render_revision(inputs, None).await;
         prepared = note_refusal(inputs, memory, again).await?;
     }
-    Ok(prepared.with_keys(inputs.cluster.notary().content_keys(), memory.rolled_out.recorded()))
+    Ok(prepared.with_keys(inputs.cluster().notary().content_keys(), memory.rolled_out.recorded()))
 }
 
 /// Returns true if this is the held revision, and nothing about it is unknown.
-fn keeps(inputs: &ReconcileContext<'_>, last: &PreparedRevision) -> bool {
-    inputs.aim != Aim::Apply && last.complete && last.revision.has_same_files(inputs.revision)
+fn keeps(inputs: &ReconcileContext, last: &PreparedRevision) -> bool {
+    inputs.aim != Aim::Apply && last.complete && last.revision.has_same_files(&inputs.revision)
 }
 
 async fn render_revision(
-    inputs: &ReconcileContext<'_>,
+    inputs: &ReconcileContext,
     last: Option<&PreparedRevision>,
 ) -> Result<PreparedRevision, ReconcileError> {
-    let by = clock::now() + inputs.valid_spec.timeout;
+    let by = clock::now() + inputs.valid_spec().timeout;
     let base_context = &RemoteBaseContext::of_sync(
-        inputs.context,
-        inputs.owner,
-        inputs.valid_spec,
-        inputs.followed,
-        inputs.valid_spec.interval,
+        &inputs.context,
+        &inputs.owner,
+        inputs.valid_spec(),
+        &inputs.followed,
+        inputs.valid_spec().interval,
     );
-    let (helm, login) = (&inputs.context.sources.helm, inputs.chart_login);
-    let (cluster, mounts) = (inputs.cluster, inputs.mounts);
+    let (helm, login) = (&inputs.context.sources.helm, &inputs.rendered_order.chart_login);
+    let (cluster, mounts) = (inputs.cluster(), &inputs.rendered_order.mounts);
     let render_context =
         RenderContext { cluster, helm, base_context, login, mounts, is_for_strangers: false };
-    prepare(inputs.repository, inputs.revision, inputs.valid_spec, render_context, last, by).await
+    prepare(
+        &inputs.rendered_order.repository,
+        &inputs.revision,
+        inputs.valid_spec(),
+        render_context,
+        last,
+        by,
+    )
+    .await
 }
 
 /// Remembers that a commit which was to be applied cannot be rendered. An unreachable cluster
 /// says nothing about a commit, and neither does a render that was stopped for a newer one.
 async fn note_refusal(
-    inputs: &ReconcileContext<'_>,
+    inputs: &ReconcileContext,
     memory: &mut SyncMemory,
     rendered: Result<PreparedRevision, ReconcileError>,
 ) -> Result<PreparedRevision, ReconcileError> {
@@ -212,7 +225,7 @@ async fn note_refusal(
         }
         Err(reconcile_error) if inputs.aim == Aim::Apply && !says_nothing(reconcile_error) => {
             let moment = (inputs.context.now(), chance());
-            let of = (inputs.revision, inputs.rendered_spec_revision);
+            let of = (&inputs.revision, inputs.rendered_order.spec_revision);
             refuse(memory, of, reconcile_error.clone(), moment, inputs.context.pauses());
             tell_tried(inputs, memory.prepared.as_ref()).await;
         }
@@ -226,18 +239,15 @@ async fn note_refusal(
     rendered
 }
 
-async fn tell_tried(inputs: &ReconcileContext<'_>, last: Option<&PreparedRevision>) {
+async fn tell_tried(inputs: &ReconcileContext, last: Option<&PreparedRevision>) {
     if inputs.aim != Aim::Apply {
         return;
     }
     let unrendered = UnrenderedCommit {
-        context: inputs.context,
-        owner: inputs.owner,
-        order: inputs.spec_revision,
-        cluster: inputs.cluster,
-        repository: inputs.repository,
-        revision: inputs.revision,
-        valid_spec: inputs.valid_spec,
+        context: &inputs.context,
+        owner: &inputs.owner,
+        order: &inputs.order,
+        revision: &inputs.revision,
     };
     unrendered.tell(last).await;
 }
@@ -245,7 +255,7 @@ async fn tell_tried(inputs: &ReconcileContext<'_>, last: Option<&PreparedRevisio
 /// Loads the earlier inventory of this Sync, if it is not known: from its status or the Lease,
 /// or from the cluster if both are lost. The flag is true if some kinds could not be listed.
 async fn load_earlier_inventory(
-    inputs: &ReconcileContext<'_>,
+    inputs: &ReconcileContext,
     known: bool,
 ) -> Result<(WatchRequirements, bool), ApiError> {
     if known {
@@ -254,7 +264,7 @@ async fn load_earlier_inventory(
     match written_scope(inputs) {
         Some(scope) => Ok((watches_of_scope(&scope), false)),
         None => {
-            let (kinds, complete) = inputs.cluster.discover_labelled_kinds(inputs.owner).await?;
+            let (kinds, complete) = inputs.cluster().discover_labelled_kinds(&inputs.owner).await?;
             Ok((WatchRequirements { kinds, ..WatchRequirements::default() }, !complete))
         }
     }
@@ -262,8 +272,8 @@ async fn load_earlier_inventory(
 
 /// Returns true if the server serves the kind of every object. A CRD in the same commit gives
 /// the scope of its kind earlier than that.
-pub(super) fn has_all_kinds(inputs: &ReconcileContext<'_>, prepared: &PreparedRevision) -> bool {
-    let kinds = inputs.cluster.kinds();
+pub(super) fn has_all_kinds(inputs: &ReconcileContext, prepared: &PreparedRevision) -> bool {
+    let kinds = inputs.cluster().kinds();
     let served = |object: &DesiredObject| kinds.get(&object.id.group_kind()).is_some();
     prepared.complete && prepared.desired.objects().iter().all(served)
 }

@@ -156,7 +156,7 @@ fn is_cleared_away(job: &DesiredObject) -> bool {
 
 /// Gathers the policy of a round. The claims of other Syncs are weighed with the plan.
 pub(super) async fn gather_policy(
-    inputs: &ReconcileContext<'_>,
+    inputs: &ReconcileContext,
     memory: &mut SyncMemory,
     prepared: &PreparedRevision,
 ) -> Policy {
@@ -166,17 +166,17 @@ pub(super) async fn gather_policy(
 }
 
 /// Finds completed objects, and objects that other actors deleted.
-async fn find_completed(inputs: &ReconcileContext<'_>, memory: &mut SyncMemory, desired: &DesiredSet) {
+async fn find_completed(inputs: &ReconcileContext, memory: &mut SyncMemory, desired: &DesiredSet) {
     memory.completed.forget(desired);
     memory.deleted.retain(|id| desired.get(id).is_some());
     let is_wanted = |id: &ObjectId| desired.get(id).is_some();
     // While a person holds the Sync, the newest revision may be unknown.
-    let way_back = inputs.is_chosen || !inputs.newest.has_same_files(inputs.revision);
-    let (context, cluster, owner) = (inputs.context, inputs.cluster, inputs.owner);
+    let way_back = inputs.order.hold.is_some() || !inputs.newest.has_same_files(&inputs.revision);
+    let (context, cluster, owner) = (&inputs.context, inputs.cluster(), &inputs.owner);
     memory.prune_guards.look(PruneGuardInputs { context, cluster, owner, way_back }, is_wanted).await;
     memory.ignored_marks = foreign_marks::ignored_marks(context, cluster, owner, desired);
     let hooks = inputs.health_monitor.hooks();
-    let look: Vec<(ObjectId, Observed)> = inputs.cluster.read_observed(inputs.owner, |observed| {
+    let look: Vec<(ObjectId, Observed)> = inputs.cluster().read_observed(&inputs.owner, |observed| {
         memory.completed.inherit(desired, observed);
         memory.completed.see_hooks(desired, observed, &hooks);
         let ending = observed.iter().filter(|(id, _)| runs_to_completion(id));
@@ -186,7 +186,7 @@ async fn find_completed(inputs: &ReconcileContext<'_>, memory: &mut SyncMemory, 
     for (id, seen) in look {
         look_at_end(inputs, memory, &id, &seen).await;
     }
-    for (id, seen) in inputs.cluster.objects().take_lost(inputs.owner) {
+    for (id, seen) in inputs.cluster().objects().take_lost(&inputs.owner) {
         let Some(wanted) = desired.get(&id) else { continue };
         // It is gone before its last status could be read: a Job is deleted by its TTL once it
         // has completed.
@@ -209,14 +209,14 @@ async fn find_completed(inputs: &ReconcileContext<'_>, memory: &mut SyncMemory, 
     }
     // An object that exists again is not created: its next change is an ordinary one, and waits
     // for its wave.
-    inputs.cluster.read_observed(inputs.owner, |seen| memory.deleted.retain(|id| seen.get(id).is_none()));
+    inputs.cluster().read_observed(&inputs.owner, |seen| memory.deleted.retain(|id| seen.get(id).is_none()));
 }
 
-async fn look_at_end(inputs: &ReconcileContext<'_>, memory: &mut SyncMemory, id: &ObjectId, seen: &Observed) {
+async fn look_at_end(inputs: &ReconcileContext, memory: &mut SyncMemory, id: &ObjectId, seen: &Observed) {
     let (Completion::Unknown(write), Some(hash)) = (seen.completion, seen.recorded_hash) else { return };
     inputs.context.settings.verify_turn().await;
     // Without an answer it is read in the next reconcile.
-    let Ok(Some(live)) = inputs.cluster.objects().read_whole(id, None).await else { return };
+    let Ok(Some(live)) = inputs.cluster().objects().read_whole(id, None).await else { return };
     memory.completed.checked_writes.insert(id.clone(), write);
     let Some(status) = live.body.get("status").filter(|status| has_completed(id, status)) else { return };
     memory.completed.finished.insert(id.clone(), hash);
@@ -224,7 +224,7 @@ async fn look_at_end(inputs: &ReconcileContext<'_>, memory: &mut SyncMemory, id:
 }
 
 /// Returns the policy for a plan that is made now.
-fn build_policy(inputs: &ReconcileContext<'_>, memory: &mut SyncMemory, rollout: Option<Rollout>) -> Policy {
+fn build_policy(inputs: &ReconcileContext, memory: &mut SyncMemory, rollout: Option<Rollout>) -> Policy {
     let now = inputs.context.now();
     Policy {
         rollout,
@@ -238,17 +238,23 @@ fn build_policy(inputs: &ReconcileContext<'_>, memory: &mut SyncMemory, rollout:
         guards: memory.prune_guards.ids(),
         replacements: memory.replacements.clone(),
         unproven_foreign: memory.ignored_marks.clone(),
-        own_keys: inputs.cluster.notary().key_secret(),
+        own_keys: inputs.cluster().notary().key_secret(),
         uncertain_replicas: memory.autoscaled_replicas.uncertain_replicas.clone(),
         // Withdrawing an approval also withdraws the deletions that are not complete yet.
-        approved_objects: inputs.approved.as_ref().map(|_| memory.consented.clone()).unwrap_or_default(),
-        ..inputs.valid_spec.policy(inputs.approved.clone())
+        approved_objects: inputs
+            .order
+            .approved
+            .as_ref()
+            .map(|_| memory.consented.clone())
+            .unwrap_or_default(),
+        ..inputs.valid_spec().policy(inputs.order.approved.clone())
     }
 }
 
 /// Returns true if the status says that every object was applied with its current manifest.
-fn was_applied(inputs: &ReconcileContext<'_>, memory: &SyncMemory) -> bool {
-    let Some((resource_recorder, prepared)) = inputs.resource_recorder.zip(memory.prepared.as_ref()) else {
+fn was_applied(inputs: &ReconcileContext, memory: &SyncMemory) -> bool {
+    let Some((resource_recorder, prepared)) = inputs.resource_recorder.as_ref().zip(memory.prepared.as_ref())
+    else {
         return false;
     };
     resource_recorder.status().revision.is_some_and(|it| {
@@ -257,9 +263,9 @@ fn was_applied(inputs: &ReconcileContext<'_>, memory: &SyncMemory) -> bool {
 }
 
 /// Schedules a reconcile for the end of the next pause that a person asked for.
-pub(crate) fn note_pauses(inputs: &ReconcileContext<'_>, memory: &mut SyncMemory) {
+pub(crate) fn note_pauses(inputs: &ReconcileContext, memory: &mut SyncMemory) {
     let wall = wall_clock();
-    let next = inputs.cluster.read_observed(inputs.owner, |observed| next_pause_end(observed, wall));
+    let next = inputs.cluster().read_observed(&inputs.owner, |observed| next_pause_end(observed, wall));
     let left = next.and_then(|until| u64::try_from(until - wall).ok());
     memory.pause_ends = left.map(|left| inputs.context.now() + std::time::Duration::from_millis(left + 1));
 }

@@ -87,13 +87,13 @@ pub(crate) fn refuse(
 
 /// Records that a revision waits for approval.
 pub(super) fn ask_first(
-    inputs: &ReconcileContext<'_>,
+    inputs: &ReconcileContext,
     memory: &mut SyncMemory,
     reconcile_error: ReconcileError,
     request: RevisionRequest,
 ) {
     let moment = (inputs.context.now(), chance());
-    let of = (inputs.revision, inputs.rendered_spec_revision);
+    let of = (&inputs.revision, inputs.rendered_order.spec_revision);
     refuse(memory, of, reconcile_error, moment, inputs.context.pauses());
     let until = inputs.context.now() + ASK_AGAIN;
     if let Some(refusal) = &mut memory.refused_commit {
@@ -103,13 +103,13 @@ pub(super) fn ask_first(
 
 /// Records that a closed window holds a revision. Its edge wakes the Sync.
 pub(super) fn hold_for_window(
-    inputs: &ReconcileContext<'_>,
+    inputs: &ReconcileContext,
     memory: &mut SyncMemory,
     reconcile_error: ReconcileError,
     window: Arc<HeldByWindow>,
 ) {
     let moment = (inputs.context.now(), chance());
-    let of = (inputs.revision, inputs.rendered_spec_revision);
+    let of = (&inputs.revision, inputs.rendered_order.spec_revision);
     refuse(memory, of, reconcile_error, moment, inputs.context.pauses());
     let until = inputs.context.now() + ASK_AGAIN;
     if let Some(refusal) = &mut memory.refused_commit {
@@ -118,7 +118,7 @@ pub(super) fn hold_for_window(
 }
 
 /// Forgets the refusal of a revision that is applied now.
-pub(super) fn forget_refusal(inputs: &ReconcileContext<'_>, memory: &mut SyncMemory) {
+pub(super) fn forget_refusal(inputs: &ReconcileContext, memory: &mut SyncMemory) {
     if inputs.aim == Aim::Apply {
         memory.refused_commit = None;
     }

@@ -27,13 +27,13 @@ use crate::report::{ErrorCause, ReconcileError, RevisionUse, add_approval, cover
 ///
 /// Returns `ApprovalRequired` if a person has to approve it first.
 pub(super) async fn check_approval(
-    inputs: &ReconcileContext<'_>,
+    inputs: &ReconcileContext,
     memory: &mut SyncMemory,
     prepared: &PreparedRevision,
     need: &WatchRequirements,
 ) -> Result<(), ReconcileError> {
-    let Some(recorder) = inputs.resource_recorder else { return Ok(()) };
-    if !inputs.asks_first {
+    let Some(recorder) = inputs.resource_recorder.as_ref() else { return Ok(()) };
+    if !inputs.order.valid_spec.asks_first {
         // The revision that is applied now counts as approved when approvals are required again.
         if has_approvals(recorder) {
             record(inputs, recorder, Vec::new()).await?;
@@ -51,10 +51,10 @@ pub(super) async fn check_approval(
         return Err(not_approved(format!("what {revision} renders to was not approved")));
     }
     // Only with everything observed does the plan name all deletions.
-    let blind = inputs.cluster.ensure_watches(inputs.owner, need, inputs.valid_spec.timeout).await;
+    let blind = inputs.cluster().ensure_watches(&inputs.owner, need, inputs.valid_spec().timeout).await;
     let Some(request) = ask(inputs, rendered, prepared) else { return Err(keyless()) };
-    if inputs.approved.as_deref() != Some(&*request.hash) || !blind.is_empty() {
-        let error = not_approved(question(&request, inputs.approved.as_deref(), blind.len()));
+    if inputs.order.approved.as_deref() != Some(&*request.hash) || !blind.is_empty() {
+        let error = not_approved(question(&request, inputs.order.approved.as_deref(), blind.len()));
         ask_first(inputs, memory, error.clone(), request);
         return Err(error);
     }
@@ -99,18 +99,15 @@ pub(crate) fn check_deletion(
 }
 
 /// Returns the approval that a person gave for the revision of a reconcile.
-pub(super) fn approval_of_revision(
-    inputs: &ReconcileContext<'_>,
-    prepared: &PreparedRevision,
-) -> Option<String> {
-    let recorder = inputs.resource_recorder.filter(|_| inputs.asks_first)?;
+pub(super) fn approval_of_revision(inputs: &ReconcileContext, prepared: &PreparedRevision) -> Option<String> {
+    let recorder = inputs.resource_recorder.as_ref().filter(|_| inputs.order.valid_spec.asks_first)?;
     let (approved, revision) = (approved_revisions(recorder), inputs.revision.to_string());
     let rendered = rendered(inputs, &revision, prepared);
     covering_approval(&approved, rendered, usage(inputs))?.approval.clone()
 }
 
 pub(super) fn rendered<'a>(
-    inputs: &'a ReconcileContext<'_>,
+    inputs: &'a ReconcileContext,
     revision: &'a str,
     prepared: &'a PreparedRevision,
 ) -> RenderedRevision<'a> {
@@ -119,8 +116,8 @@ pub(super) fn rendered<'a>(
 }
 
 /// Returns the reason why this revision would be written.
-pub(super) fn usage(inputs: &ReconcileContext<'_>) -> RevisionUse {
-    let is_way_back = inputs.is_chosen || !inputs.newest.has_same_files(inputs.revision);
+pub(super) fn usage(inputs: &ReconcileContext) -> RevisionUse {
+    let is_way_back = inputs.order.hold.is_some() || !inputs.newest.has_same_files(&inputs.revision);
     match (&inputs.aim, is_way_back) {
         (Aim::Keep { .. }, _) => RevisionUse::Held,
         (Aim::Apply, true) => RevisionUse::WayBack,
@@ -130,24 +127,24 @@ pub(super) fn usage(inputs: &ReconcileContext<'_>) -> RevisionUse {
 
 /// Returns the question about a revision, from a plan that nobody executes.
 pub(super) fn ask(
-    inputs: &ReconcileContext<'_>,
+    inputs: &ReconcileContext,
     rendered: RenderedRevision<'_>,
     prepared: &PreparedRevision,
 ) -> Option<RevisionRequest> {
-    let uid = inputs.cluster.notary().uid(inputs.owner)?;
-    let policy = Policy { suspended: false, rollout: None, ..inputs.valid_spec.policy(None) };
+    let uid = inputs.cluster().notary().uid(&inputs.owner)?;
+    let policy = Policy { suspended: false, rollout: None, ..inputs.valid_spec().policy(None) };
     let plan =
-        inputs.cluster.read_observed(inputs.owner, |observed| plan(&prepared.desired, observed, &policy));
+        inputs.cluster().read_observed(&inputs.owner, |observed| plan(&prepared.desired, observed, &policy));
     request_revision(&uid, rendered, &plan)
 }
 
 /// Waits until the status has these approvals.
 async fn record(
-    inputs: &ReconcileContext<'_>,
+    inputs: &ReconcileContext,
     recorder: &StatusRecorder,
     approved: Vec<ApprovedRevision>,
 ) -> Result<(), ReconcileError> {
-    match record_approvals(recorder, approved, inputs.valid_spec.timeout).await {
+    match record_approvals(recorder, approved, inputs.valid_spec().timeout).await {
         true => Ok(()),
         false => Err(unwritten()),
     }

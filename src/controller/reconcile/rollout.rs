@@ -112,7 +112,7 @@ impl RolloutProgress {
 
 /// Returns the progress of the rollout of this set; `None` once it is complete.
 pub(crate) fn begin_rollout(
-    inputs: &ReconcileContext<'_>,
+    inputs: &ReconcileContext,
     memory: &mut SyncMemory,
     prepared: &PreparedRevision,
 ) -> Option<Rollout> {
@@ -120,7 +120,7 @@ pub(crate) fn begin_rollout(
     memory.unhealthy_at_rollout = None;
     let again = std::mem::take(&mut memory.rerun_failed_hooks);
     let is_later = memory.rolled_out.begin(&prepared.digest, &inputs.record.revision)?;
-    let is_later = is_later || inputs.valid_spec.options.helm.is_upgrade;
+    let is_later = is_later || inputs.valid_spec().options.helm.is_upgrade;
     if !desired.has_ordering() {
         return Some(Rollout { is_upgrade: is_later, ..Rollout::default() });
     }
@@ -141,7 +141,7 @@ pub(crate) fn begin_rollout(
         memory.rolled_out.before.get_or_insert_with(|| degraded.iter().filter(is_older).cloned().collect());
     let failed = unwell.iter().any(|id| degraded.contains(id) && !before.contains(id));
     let failed = failed || memory.is_refused();
-    let (restored, only_hooks) = (memory.deleted.clone(), !inputs.valid_spec.health.wait);
+    let (restored, only_hooks) = (memory.deleted.clone(), !inputs.valid_spec().health.wait);
     Some(Rollout {
         unhealthy: unwell,
         degraded,
@@ -155,11 +155,11 @@ pub(crate) fn begin_rollout(
 }
 
 fn as_wanted(
-    inputs: &ReconcileContext<'_>,
+    inputs: &ReconcileContext,
     desired: &DesiredSet,
     mut ids: BTreeSet<ObjectId>,
 ) -> BTreeSet<ObjectId> {
-    inputs.cluster.read_observed(inputs.owner, |observed| {
+    inputs.cluster().read_observed(&inputs.owner, |observed| {
         ids.retain(|id| {
             let recorded = observed.get(id).and_then(|seen| seen.recorded_hash);
             match (desired.get(id), recorded) {
@@ -175,7 +175,7 @@ fn as_wanted(
 
 /// Records the end of a rollout: all objects are applied, healthy, and their health is known.
 pub(crate) fn finish_rollout_if_done(
-    inputs: &ReconcileContext<'_>,
+    inputs: &ReconcileContext,
     memory: &mut SyncMemory,
     rollout: &Option<Rollout>,
     report: &ReconcileResult,
@@ -187,14 +187,14 @@ pub(crate) fn finish_rollout_if_done(
     let applied = is_applied(&report.outcomes, |id| set.get(id).is_some());
     // A set without waves is rolled out once it is applied.
     let is_well = !set.has_ordering() || is_known && rollout.unhealthy.is_empty();
-    if applied && is_well && !inputs.valid_spec.suspend {
+    if applied && is_well && !inputs.valid_spec().suspend {
         memory.rolled_out.end(digest);
     }
 }
 
 /// Returns true if completed hooks exist that are deleted as soon as their end is recorded.
 pub(crate) fn are_to_be_cleared(
-    inputs: &ReconcileContext<'_>,
+    inputs: &ReconcileContext,
     desired: &DesiredSet,
     memory: &SyncMemory,
     rollout: Option<&Rollout>,
@@ -208,16 +208,18 @@ pub(crate) fn are_to_be_cleared(
             may_go && seen.ownership == Ownership::Ours && seen.applied_by_us && !seen.controlled
         };
         let clears = |well| over.should_delete(&object.id, hook, well);
-        !inputs.valid_spec.protected.contains(&object.id.group_kind())
+        !inputs.valid_spec().protected.contains(&object.id.group_kind())
             && observed.get(&object.id).is_some_and(is_left)
             && memory.completed.ended_well(&object.id).is_some_and(clears)
     })
 }
 
 /// Returns the recorded results of completed objects.
-pub(crate) fn ended_well(inputs: &ReconcileContext<'_>, memory: &SyncMemory) -> BTreeMap<ObjectId, bool> {
-    let written =
-        inputs.resource_recorder.map_or_else(|| memory.completed.written(), StatusRecorder::finished);
+pub(crate) fn ended_well(inputs: &ReconcileContext, memory: &SyncMemory) -> BTreeMap<ObjectId, bool> {
+    let written = inputs
+        .resource_recorder
+        .as_ref()
+        .map_or_else(|| memory.completed.written(), StatusRecorder::finished);
     let ended = written.into_iter().filter(|end| !end.begun);
     ended.filter_map(|end| Some((ObjectId::parse(&end.object)?, !end.failed))).collect()
 }

@@ -12,28 +12,25 @@ use sha2::{Digest as _, Sha256};
 
 use super::prepare::PreparedRevision;
 use super::render_memory;
+use super::request::ReconcileRequest;
 use crate::api::SyncName;
 use crate::chance;
 use crate::clock;
-use crate::cluster::Cluster;
 use crate::controller::Context;
 use crate::controller::peers::claim_evidence::Evidence;
 use crate::controller::peers::render_attempts::{FailedAttempt, FilesHash};
 use crate::controller::spec::ValidatedSpec;
 use crate::render::{FolderContents, SourceType};
-use crate::source::{Error, ObjectIds, ReadLimits, Repository, Revision};
+use crate::source::{Error, ObjectIds, ReadLimits, Revision};
 use crate::tree::{FileTree, MemoryLimit};
 
 /// A commit that a Sync has not rendered.
 pub(crate) struct UnrenderedCommit<'a> {
     pub(crate) context: &'a Context,
     pub(crate) owner: &'a SyncName,
-    /// Number of the spec revision.
-    pub(crate) order: u64,
-    pub(crate) cluster: &'a Cluster,
-    pub(crate) repository: &'a Repository,
+    /// The newest request.
+    pub(crate) order: &'a ReconcileRequest,
     pub(crate) revision: &'a Revision,
-    pub(crate) valid_spec: &'a ValidatedSpec,
 }
 
 impl UnrenderedCommit<'_> {
@@ -52,32 +49,32 @@ impl UnrenderedCommit<'_> {
         let FoundEvidence { evidence, files, was_read } = self.evidence(last).await;
         let is_final = was_read && (last.is_some() || !matches!(evidence, Evidence::Anything(_)));
         let (evidence, memory) = evidence.kept(self.context.sources.repositories.memory(), self.owner);
-        let (evidence, cluster) = (Arc::new(evidence), Some(self.cluster.in_any_term()));
+        let (evidence, cluster) = (Arc::new(evidence), Some(self.order.cluster.in_any_term()));
         let tried = FailedAttempt { commit, evidence, memory, files, same_in: Vec::new(), is_final, cluster };
         peers.record_failed_attempt(
             self.owner,
-            self.order,
+            self.order.spec_revision,
             tried.after(peers.last_failed_attempt(self.owner).as_ref()),
         );
     }
 
     /// Returns the evidence, and a hash of the files.
     async fn evidence(&self, last: Option<&PreparedRevision>) -> FoundEvidence {
-        if !self.valid_spec.mounts.is_empty() {
+        let ReconcileRequest { repository, valid_spec, .. } = self.order;
+        if !valid_spec.mounts.is_empty() {
             // The files of mounts are not searched.
             return FoundEvidence::new(Evidence::Anything(FolderContents::unsearched()), None);
         }
-        let by = clock::now() + self.valid_spec.timeout;
-        let options = &self.valid_spec.options;
+        let by = clock::now() + valid_spec.timeout;
+        let options = &valid_spec.options;
         let path = options.path.as_str();
         // Evidence is optional, so a commit that takes much memory has none.
         let within = ReadLimits {
             memory_limit: MemoryLimit::with_bytes(render_memory::FIRST),
-            choose: render_memory::choose(self.valid_spec),
+            choose: render_memory::choose(valid_spec),
         };
         let asked = (&[path][..], &[][..]);
-        let reading =
-            self.repository.read_changed(self.revision, asked, &ObjectIds::new(), &within, by).await;
+        let reading = repository.read_changed(self.revision, asked, &ObjectIds::new(), &within, by).await;
         let files = match reading.map(|reading| reading.snapshot) {
             Ok(Some(snapshot)) => snapshot.files,
             Err(Error::NoPath { .. }) => return FoundEvidence::new(Evidence::Nothing, None),
@@ -92,8 +89,8 @@ impl UnrenderedCommit<'_> {
         };
         match options.source_type(&files) {
             SourceType::Auto | SourceType::Plain => {
-                let ids = self.repository.ids(self.revision, [path], by).await.ok();
-                let evidence = match contents(files, self.valid_spec).await {
+                let ids = repository.ids(self.revision, [path], by).await.ok();
+                let evidence = match contents(files, valid_spec).await {
                     Some(contents) => Evidence::Files(contents),
                     None => Evidence::Anything(FolderContents::unsearched()),
                 };
@@ -102,12 +99,12 @@ impl UnrenderedCommit<'_> {
             SourceType::Kustomize | SourceType::Helm => {
                 let anything = || async {
                     Evidence::Anything(
-                        contents(files, self.valid_spec).await.unwrap_or_else(FolderContents::unsearched),
+                        contents(files, valid_spec).await.unwrap_or_else(FolderContents::unsearched),
                     )
                 };
                 let Some(last) = last else { return FoundEvidence::new(anything().await, None) };
                 let paths = last.ids.keys().map(|path| &**path);
-                match self.repository.ids(self.revision, paths, by).await {
+                match repository.ids(self.revision, paths, by).await {
                     Ok(ids) if ids == last.ids => FoundEvidence::new(Evidence::Nothing, Some(hash(&ids))),
                     Ok(ids) => FoundEvidence::new(anything().await, Some(hash(&ids))),
                     Err(_) => FoundEvidence { was_read: false, ..FoundEvidence::new(anything().await, None) },

@@ -34,13 +34,13 @@ use crate::windows::{ClosedWindow, WindowState};
 ///
 /// Returns `WindowClosed` while a window holds it.
 pub(super) async fn check_windows(
-    inputs: &ReconcileContext<'_>,
+    inputs: &ReconcileContext,
     memory: &mut SyncMemory,
     prepared: &PreparedRevision,
     need: &WatchRequirements,
     report: &mut ReconcileResult,
 ) -> Result<(), ReconcileError> {
-    let Some(recorder) = inputs.resource_recorder else { return Ok(()) };
+    let Some(recorder) = inputs.resource_recorder.as_ref() else { return Ok(()) };
     let revision = inputs.revision.to_string();
     let rendered = rendered(inputs, &revision, prepared);
     let is_free = is_known(&recorder.status(), rendered, usage(inputs), inputs.has_new_values);
@@ -48,7 +48,7 @@ pub(super) async fn check_windows(
         true => WindowState::Open,
         false => {
             let cluster = &inputs.context.cluster;
-            inputs.context.windows.state_of(cluster, inputs.owner, &labels(recorder)).await
+            inputs.context.windows.state_of(cluster, &inputs.owner, &labels(recorder)).await
         }
     };
     let WindowState::Closed(closed) = state else {
@@ -62,14 +62,14 @@ pub(super) async fn check_windows(
         return Err(window_closed(message));
     }
     // Only with everything observed does the plan name all deletions.
-    let blind = inputs.cluster.ensure_watches(inputs.owner, need, inputs.valid_spec.timeout).await;
+    let blind = inputs.cluster().ensure_watches(&inputs.owner, need, inputs.valid_spec().timeout).await;
     let Some(request) = ask(inputs, rendered, prepared) else { return Err(keyless()) };
-    let given = inputs.window_override;
+    let given = inputs.order.window_override.as_ref();
     let digest = prepared.digest.recorded_hash().map(|digest| digest.to_string());
     match given.map(|given| judge_override(given, &request, digest, &recorder.status())) {
         Some(Ok(taken)) if blind.is_empty() => {
             let both = (taken.clone(), revision_record(inputs));
-            if !record_override(recorder, both, inputs.valid_spec.timeout).await {
+            if !record_override(recorder, both, inputs.valid_spec().timeout).await {
                 return Err(unwritten());
             }
             report.overridden = Some(taken);
@@ -87,10 +87,10 @@ pub(super) async fn check_windows(
 
 /// Returns the override that a person gave for the revision of a reconcile as it renders now.
 pub(super) fn override_of_revision(
-    inputs: &ReconcileContext<'_>,
+    inputs: &ReconcileContext,
     prepared: &PreparedRevision,
 ) -> Option<OverriddenRevision> {
-    let known = last_override(inputs.resource_recorder?)?;
+    let known = last_override(inputs.resource_recorder.as_ref()?)?;
     is_about(&known, &inputs.revision.to_string(), &prepared.digest).then_some(known)
 }
 

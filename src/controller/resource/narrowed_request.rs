@@ -13,7 +13,7 @@ use crate::api::{
     APPROVE_ANNOTATION, APPROVED_BY_ANNOTATION, MOVES_TO_ANNOTATION, REQUEST_ANNOTATION, RevisionHold,
     WindowOverride, signer_of,
 };
-use crate::controller::worker::ReconcileRequest;
+use crate::controller::reconcile::request::ReconcileRequest;
 use crate::report::ReconcileError;
 
 /// Keeps the objects of the last request; false if there is none, or if nothing may be written

@@ -25,13 +25,13 @@ use crate::api::{
 };
 use crate::cluster::version;
 use crate::controller::deletion::DeletionRequest;
+use crate::controller::reconcile::request::ReconcileRequest;
 use crate::controller::reconcile_errors::{cluster_error, source_error};
 use crate::controller::spec;
 use crate::controller::spec::{ValidatedSpec, validate_within};
 use crate::controller::status::board_entry::set_source;
 use crate::controller::status::notifications::set_subject;
 use crate::controller::status::source_summary;
-use crate::controller::worker::ReconcileRequest;
 use crate::report::{ErrorCause, ReconcileError};
 use crate::source::{Address, Reference};
 

@@ -10,26 +10,28 @@ use super::super::memory::SyncMemory;
 use super::Reconciler;
 use super::depends_on::waits_for_nothing;
 use super::held_revision::{HeldRender, ReconcileTarget};
-use super::reconcile_run::ReconcileRun;
 use crate::api::{HOLD_REVISION_ANNOTATION, RevisionHold};
 use crate::clock;
+use crate::controller::reconcile::ReconcileContext;
 use crate::controller::reconcile::refused_commit::refuse;
+use crate::controller::reconcile::request::ReconcileRequest;
 use crate::controller::spec::ValidatedSpec;
 use crate::controller::status::reconcile_result::{ReconcileResult, RefusedUpdate};
 use crate::report::{ErrorCause, ReconcileError};
 use crate::source::{ObjectHash, Reference, Revision};
 
-/// Returns the target of the next reconcile, while a person holds the Sync at a revision.
+/// Returns the target of the next reconcile, while a person holds the Sync at a revision; the error
+/// if there is none.
 pub(super) fn chosen_target(
     worker: &Reconciler,
     hold: &RevisionHold,
     held: Option<Box<HeldRender>>,
-) -> ReconcileTarget {
+) -> Result<ReconcileTarget, ReconcileError> {
     waits_for_nothing(worker);
     let newest = worker.revision.clone();
     let known = held.as_ref().map(|held| &held.revision).into_iter().chain(&newest);
     if let Some(revision) = chosen_revision(hold, &worker.order.valid_spec, known) {
-        return ReconcileTarget::Hold { revision, newest };
+        return Ok(ReconcileTarget::Hold { revision, newest });
     }
     let message = format!(
         "{HOLD_REVISION_ANNOTATION} is {:?}, which is neither a revision nor a commit: write one of status.history",
@@ -37,10 +39,10 @@ pub(super) fn chosen_target(
     );
     let (cause, problems) = (ErrorCause::Input("HoldInvalid"), Vec::new());
     let reconcile_error = ReconcileError { cause, message, problems, permanent: true };
-    let Some(held) = held else { return ReconcileTarget::Nothing(reconcile_error) };
+    let Some(held) = held else { return Err(reconcile_error) };
     let (newer, reconcile_error) = (Some("the chosen revision".into()), Some(reconcile_error));
     let refused = RefusedUpdate { revision: None, newer, was_tried: false, reconcile_error };
-    ReconcileTarget::Keep { held, refused }
+    Ok(ReconcileTarget::Keep { held, refused })
 }
 
 /// True if a person holds the Sync at a revision with other files than the newest one.
@@ -76,37 +78,35 @@ fn chosen_revision<'a>(
     Some(Revision { chart, mounts, tag, ..chosen })
 }
 
-impl ReconcileRun {
-    /// Applies the chosen revision; if that is not possible, keeps the held one.
-    pub(super) async fn hold(
-        &self,
-        memory: &mut SyncMemory,
-        (revision, newest): (Revision, Option<Revision>),
-        held: Option<HeldRender>,
-    ) -> (ReconcileResult, Option<HeldRender>) {
-        let revision = self.with_tag_object(revision).await;
-        let target = (revision.clone(), Some(newest.unwrap_or_else(|| revision.clone())));
-        let (report, kept) = self.apply(memory, target.clone(), held.clone()).await;
-        let is_rendered = report.held.is_some() || report.refused.is_some();
-        let reconcile_error = report.reconcile_error.clone().filter(|_| !report.stopped && !is_rendered);
-        let is_other = held.as_ref().is_some_and(|held| held.revision != revision);
-        let (Some(reconcile_error), true) = (reconcile_error, is_other) else { return (report, kept) };
-        // It was not fetched, or is not trusted: until the next attempt the other one is kept.
-        let (moment, pauses) = ((self.context.now(), chance()), self.context.pauses());
-        refuse(memory, (&revision, self.order.spec_revision), reconcile_error, moment, pauses);
-        self.apply(memory, target, held).await
-    }
+/// Applies the chosen revision; if that is not possible, keeps the held one.
+pub(super) async fn apply_chosen(
+    inputs: &ReconcileContext,
+    memory: &mut SyncMemory,
+    (revision, newest): (Revision, Option<Revision>),
+    held: Option<HeldRender>,
+) -> (ReconcileResult, Option<HeldRender>) {
+    let revision = with_tag_object(&inputs.order, revision).await;
+    let target = (revision.clone(), Some(newest.unwrap_or_else(|| revision.clone())));
+    let (report, kept) = inputs.apply(memory, target.clone(), held.clone()).await;
+    let is_rendered = report.held.is_some() || report.refused.is_some();
+    let reconcile_error = report.reconcile_error.clone().filter(|_| !report.stopped && !is_rendered);
+    let is_other = held.as_ref().is_some_and(|held| held.revision != revision);
+    let (Some(reconcile_error), true) = (reconcile_error, is_other) else { return (report, kept) };
+    // It was not fetched, or is not trusted: until the next attempt the other one is kept.
+    let (moment, pauses) = ((inputs.context.now(), chance()), inputs.context.pauses());
+    refuse(memory, (&revision, inputs.order.spec_revision), reconcile_error, moment, pauses);
+    inputs.apply(memory, target, held).await
+}
 
-    /// Adds the tag object, where the tag has to be signed and still names this commit.
-    async fn with_tag_object(&self, revision: Revision) -> Revision {
-        let is_verified = self.order.keys.is_some() && revision.tag.is_none();
-        let name = revision.name.strip_prefix("refs/tags/").filter(|_| is_verified);
-        let Some(tag) = name.and_then(|name| Reference::tag(name).ok()) else { return revision };
-        let by = clock::now() + self.order.valid_spec.timeout;
-        match self.order.repository.resolve(&tag, by).await {
-            Ok(found) if found.commit == revision.commit => Revision { tag: found.tag, ..revision },
-            Ok(_) | Err(_) => revision,
-        }
+/// Adds the tag object, where the tag has to be signed and still names this commit.
+async fn with_tag_object(order: &ReconcileRequest, revision: Revision) -> Revision {
+    let is_verified = order.keys.is_some() && revision.tag.is_none();
+    let name = revision.name.strip_prefix("refs/tags/").filter(|_| is_verified);
+    let Some(tag) = name.and_then(|name| Reference::tag(name).ok()) else { return revision };
+    let by = clock::now() + order.valid_spec.timeout;
+    match order.repository.resolve(&tag, by).await {
+        Ok(found) if found.commit == revision.commit => Revision { tag: found.tag, ..revision },
+        Ok(_) | Err(_) => revision,
     }
 }
 

@@ -7,12 +7,13 @@
 
 use std::sync::Arc;
 
+use super::Reconciler;
 use super::chosen_revision::chosen_target;
 use super::reconcile_task::select_revision;
 use super::signature_check::source_id;
-use super::{ReconcileRequest, Reconciler};
 use crate::api::HeldRevision;
 use crate::cluster::remote::is_same_cluster;
+use crate::controller::reconcile::request::ReconcileRequest;
 use crate::controller::schedule::ScheduleEvent;
 use crate::controller::status::reconcile_result::RefusedUpdate;
 use crate::report::{ErrorCause, ReconcileError};
@@ -47,8 +48,16 @@ pub(super) enum ReconcileTarget {
     Hold { revision: Revision, newest: Option<Revision> },
     /// Nothing newer can be applied; keep the held revision.
     Keep { held: Box<HeldRender>, refused: RefusedUpdate },
-    /// There is no revision to apply or to hold.
-    Nothing(ReconcileError),
+}
+
+impl ReconcileTarget {
+    /// Returns the revision to apply or to keep.
+    pub(super) fn revision(&self) -> &Revision {
+        match self {
+            Self::Apply { revision, .. } | Self::Hold { revision, .. } => revision,
+            Self::Keep { held, .. } => &held.revision,
+        }
+    }
 }
 
 impl HeldRender {
@@ -177,8 +186,8 @@ pub(super) fn retry_held(worker: &mut Reconciler) -> ScheduleEvent {
     ScheduleEvent::ObjectsChanged
 }
 
-/// Decides the target of the next reconcile.
-pub(super) fn target(worker: &mut Reconciler) -> ReconcileTarget {
+/// Decides the target of the next reconcile; an error if there is no revision to apply or to hold.
+pub(super) fn target(worker: &mut Reconciler) -> Result<ReconcileTarget, ReconcileError> {
     restore_held(worker);
     let held = held(worker).cloned().map(Box::new);
     if let Some(reconcile_error) = worker.order.refused.clone() {
@@ -189,10 +198,7 @@ pub(super) fn target(worker: &mut Reconciler) -> ReconcileTarget {
             was_tried: false,
             reconcile_error: Some(reconcile_error.clone()),
         };
-        return held.map_or(ReconcileTarget::Nothing(reconcile_error), |held| ReconcileTarget::Keep {
-            held,
-            refused,
-        });
+        return held.map(|held| ReconcileTarget::Keep { held, refused }).ok_or(reconcile_error);
     }
     if let Some(hold) = &worker.order.hold {
         return chosen_target(worker, hold, held);
@@ -201,17 +207,14 @@ pub(super) fn target(worker: &mut Reconciler) -> ReconcileTarget {
         // The error of the poll is reported separately.
         let newer = held.as_ref().and_then(|held| newer_than(worker, held));
         let refused = RefusedUpdate { revision: None, newer, was_tried: false, reconcile_error: None };
-        return held.map_or_else(
-            || ReconcileTarget::Nothing(unread()),
-            |held| ReconcileTarget::Keep { held, refused },
-        );
+        return held.map(|held| ReconcileTarget::Keep { held, refused }).ok_or_else(unread);
     };
     match select_revision(worker, newest) {
-        Ok((revision, rejected)) => ReconcileTarget::Apply { revision, rejected },
+        Ok((revision, rejected)) => Ok(ReconcileTarget::Apply { revision, rejected }),
         Err(waits) => {
             let refused =
                 RefusedUpdate { revision: None, newer: None, was_tried: false, reconcile_error: None };
-            held.map_or(ReconcileTarget::Nothing(waits), |held| ReconcileTarget::Keep { held, refused })
+            held.map(|held| ReconcileTarget::Keep { held, refused }).ok_or(waits)
         }
     }
 }

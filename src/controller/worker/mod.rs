@@ -18,7 +18,6 @@ mod periodic_verification;
 mod poll;
 mod reconcile_run;
 mod reconcile_task;
-mod request;
 mod rollback;
 mod server_lags;
 mod signature_check;
@@ -34,6 +33,7 @@ use super::memory::SyncMemory;
 use super::memory::health_monitor::HealthMonitor;
 use super::peers::latest_revisions::{RevisionChannel, TimedRevision};
 use super::reconcile::remote_bases::TrackedBases;
+use super::reconcile::request::{ReconcileRequest, are_other};
 use super::schedule::{Schedule, ScheduleCommand, ScheduleEvent};
 use super::spec::identity::login_owner;
 use super::status::StatusRecorder;
@@ -62,7 +62,6 @@ use path_lag::PathLag;
 use periodic_verification::{begin_verifying, distrusts_unproven, end_verifying, look_over, verified};
 use poll::{FinishedPoll, on_peer_revision, on_polled, related, start_poll};
 use reconcile_task::{FinishedReconcile, on_reconciled, start_reconcile};
-pub(crate) use request::ReconcileRequest;
 use rollback::{RollbackState, forget_trials, should_roll_back};
 use server_lags::Lags;
 use yielding_attempt::RenderAttempts;
@@ -326,7 +325,7 @@ impl Reconciler {
             self.last_accepted = None;
         }
         let other_chart = chart_poll::forget_other(&mut self.last_accepted, old, new);
-        let other_mounts = mount_poll::are_other(&self.order.mounts, &order.mounts);
+        let other_mounts = are_other(&self.order.mounts, &order.mounts);
         mount_poll::forget_other(&mut self.last_accepted, old, new);
         let others_sign = (&old.verify, &self.order.keys) != (&new.verify, &order.keys)
             || (&old.chart_verify, &self.order.chart_keys) != (&new.chart_verify, &order.chart_keys);

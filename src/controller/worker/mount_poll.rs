@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 use futures::future::join_all;
 
 use super::Reconciler;
-use super::request::head_key;
 use super::signature_check::{RevisionCheck, source_id};
 use crate::api::SyncName;
 use crate::clock;
@@ -19,6 +18,7 @@ use crate::controller::Context;
 use crate::controller::peers::latest_revisions;
 use crate::controller::peers::latest_revisions::RevisionChannel;
 use crate::controller::reconcile::mounts::MountSource;
+use crate::controller::reconcile::request::head_key;
 use crate::controller::reconcile_errors::source_error;
 use crate::controller::spec::ValidatedSpec;
 use crate::metrics::GitOperation;
@@ -122,9 +122,4 @@ pub(super) fn forget_other(revision: &mut Option<Revision>, old: &ValidatedSpec,
     if let Some(revision) = revision {
         revision.mounts.retain(|mounted| source(old, &mounted.path) == source(new, &mounted.path));
     }
-}
-
-/// True if two requests differ in a mount, its login or its keys.
-pub(super) fn are_other(old: &[MountSource], new: &[MountSource]) -> bool {
-    old.len() != new.len() || !old.iter().zip(new).all(|(old, new)| old.asks_the_same(new))
 }

@@ -6,16 +6,17 @@ use std::time::{Duration, Instant};
 use futures::future::FutureExt as _;
 
 use super::super::schedule::{PollResult, ScheduleEvent};
+use super::Reconciler;
 use super::chart_poll::{ChartPoll, still_trusted};
 use super::held_revision::{begins_to_hold, restore_held, says_lost};
 use super::mount_poll::{MountPoll, add_mounts};
 use super::signature_check::{source_id, trust};
-use super::{ReconcileRequest, Reconciler};
 use crate::api::WEBHOOK_REQUEST;
 use crate::clock;
 use crate::controller::peers::latest_revisions;
 use crate::controller::peers::latest_revisions::TimedRevision;
 use crate::controller::reconcile::remote_bases::RemoteBaseContext;
+use crate::controller::reconcile::request::ReconcileRequest;
 use crate::controller::reconcile_errors::source_error;
 use crate::controller::spec::ValidatedSpec;
 use crate::controller::status::StatusRecorder;

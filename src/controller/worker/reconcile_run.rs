@@ -7,21 +7,17 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use super::super::chance;
 use super::super::memory::SyncMemory;
-use super::super::{Context, chance};
-use super::ReconcileRequest;
 use super::held_revision::{HeldRender, record_of};
-use crate::api::{HeldByWindow, SyncName};
+use crate::api::HeldByWindow;
 use crate::clock;
-use crate::cluster::CancelFlag;
-use crate::controller::memory::health_monitor::HealthMonitor;
 use crate::controller::reconcile::mounts;
 use crate::controller::reconcile::refused_commit::{record_interruption, waits_to_try};
-use crate::controller::reconcile::remote_bases::TrackedBases;
+use crate::controller::reconcile::request::ReconcileRequest;
 use crate::controller::reconcile::unrendered_commit::UnrenderedCommit;
 use crate::controller::reconcile::{Aim, ReconcileContext};
 use crate::controller::reconcile_errors::{of_chart, source_error};
-use crate::controller::status::StatusRecorder;
 use crate::controller::status::reconcile_result::{ReconcileResult, RefusedUpdate};
 use crate::plan::RevisionRequest;
 use crate::report::ReconcileError;
@@ -30,58 +26,21 @@ use crate::source::{ChartError, Error, Repository, Revision, SignatureError, Sig
 /// Longest wait for the author and subject of a refused commit.
 const DESCRIBE: Duration = Duration::from_secs(2);
 
-/// Everything that a reconcile needs beside its target.
-pub(super) struct ReconcileRun {
-    pub(super) context: Arc<Context>,
-    pub(super) owner: SyncName,
-    /// The newest request; a held revision may have been rendered for an older one.
-    pub(super) order: Arc<ReconcileRequest>,
-    pub(super) resource_recorder: Option<StatusRecorder>,
-    pub(super) health_monitor: Arc<HealthMonitor>,
-    pub(super) followed: TrackedBases,
-    pub(super) stop: CancelFlag,
-    /// Cancels the attempt to render a commit while another revision is held.
-    pub(super) yield_flag: CancelFlag,
-}
-
-impl ReconcileRun {
-    /// Returns the inputs of a reconcile that brings the cluster to a revision, the newest one.
-    fn inputs<'a>(
-        &'a self,
-        order: &'a ReconcileRequest,
-        revision: &'a Revision,
-        aim: Aim,
-    ) -> ReconcileContext<'a> {
-        ReconcileContext {
-            context: &self.context,
-            cluster: &self.order.cluster,
-            resource_recorder: self.resource_recorder.as_ref(),
-            owner: &self.owner,
-            valid_spec: &order.valid_spec,
-            spec_revision: self.order.spec_revision,
-            rendered_spec_revision: order.spec_revision,
+impl ReconcileContext {
+    /// Returns the inputs of a reconcile that brings the cluster to another revision, the newest
+    /// one.
+    fn with_target(&self, rendered_order: Arc<ReconcileRequest>, revision: &Revision, aim: Aim) -> Self {
+        Self {
             aim,
-            record: record_of(order, revision),
+            revision: revision.clone(),
+            newest: revision.clone(),
+            record: record_of(&rendered_order, revision),
+            rendered_order,
             bytes: OnceLock::new(),
             digest: OnceLock::new(),
-            approved: self.order.approved.clone(),
-            approver: self.order.approver.as_deref(),
-            window_override: self.order.window_override.as_ref(),
-            holder: self.order.hold.as_ref().map(|hold| &*hold.by).filter(|by| !by.is_empty()),
-            moves_to: self.order.moves_to.as_deref(),
-            predecessor: self.order.predecessor.as_ref(),
-            health_monitor: &self.health_monitor,
-            repository: &order.repository,
-            chart_login: &order.chart_login,
-            mounts: &order.mounts,
-            followed: &self.followed,
-            revision,
-            newest: revision,
-            is_chosen: self.order.hold.is_some(),
             has_new_values: false,
-            asks_first: self.order.valid_spec.asks_first,
-            stop: &self.stop,
             yield_flag: None,
+            ..self.clone()
         }
     }
 
@@ -103,12 +62,12 @@ impl ReconcileRun {
             {
                 return (report, None);
             }
-            let newest = rejected.as_ref().unwrap_or(&revision);
+            let newest = rejected.unwrap_or_else(|| revision.clone());
             // Another revision is held until this one is rendered.
             let is_other = held.as_ref().is_some_and(|held| held.revision != revision);
-            let yield_flag = is_other.then_some(&self.yield_flag);
-            let inputs = self.inputs(order, &revision, Aim::Apply);
-            let report = ReconcileContext { newest, yield_flag, ..inputs }.reconcile(memory).await;
+            let yield_flag = self.yield_flag.clone().filter(|_| is_other);
+            let inputs = self.with_target(order.clone(), &revision, Aim::Apply);
+            let report = Self { newest, yield_flag, ..inputs }.reconcile(memory).await;
             if report.deferred {
                 let moment = (self.context.now(), chance());
                 record_interruption(memory, (&revision, order.spec_revision), moment, self.context.pauses());
@@ -133,27 +92,17 @@ impl ReconcileRun {
         let (mut report, held) = self.keep(memory, held, refused).await;
         // The files of the held revision are known now, and so is the difference of the newest one.
         if self.order.hold.is_none() {
-            self.tell_unrendered(memory, &revision).await;
+            let unrendered = UnrenderedCommit {
+                context: &self.context,
+                owner: &self.owner,
+                order: &self.order,
+                revision: &revision,
+            };
+            unrendered.tell(memory.prepared.as_ref()).await;
         }
         (report.request_of_approval, report.held_by_window) = (request, window);
         self.describe(&revision, is_refused, &mut report).await;
         (report, held)
-    }
-
-    /// Publishes to the other Syncs of the repository the objects that an unapplied commit may
-    /// claim.
-    pub(super) async fn tell_unrendered(&self, memory: &SyncMemory, revision: &Revision) {
-        let order = &self.order;
-        let unrendered = UnrenderedCommit {
-            context: &self.context,
-            owner: &self.owner,
-            order: order.spec_revision,
-            cluster: &order.cluster,
-            repository: &order.repository,
-            revision,
-            valid_spec: &order.valid_spec,
-        };
-        unrendered.tell(memory.prepared.as_ref()).await;
     }
 
     /// Reads author and subject of a commit that was not rendered, unless they are known.
@@ -182,8 +131,8 @@ impl ReconcileRun {
         if held.has_older_values(&self.order) && !self.order.valid_spec.asks_first {
             // New values count if the revision renders completely with them.
             let revision = &held.revision;
-            let inputs = self.inputs(&self.order, revision, aim.clone());
-            let report = ReconcileContext { has_new_values: true, ..inputs }.reconcile(memory).await;
+            let inputs = self.with_target(self.order.clone(), revision, aim.clone());
+            let report = Self { has_new_values: true, ..inputs }.reconcile(memory).await;
             if report.reconcile_error.is_none() {
                 // A reconcile that was stopped may not have rendered it.
                 let order = self.order.clone();
@@ -191,8 +140,8 @@ impl ReconcileRun {
                 return (ReconcileResult { refused: Some(refused), ..report }, held);
             }
         }
-        let order = held.order_now(&self.order);
-        let report = self.inputs(&order, &held.revision, aim).reconcile(memory).await;
+        let order = Arc::new(held.order_now(&self.order));
+        let report = self.with_target(order, &held.revision, aim).reconcile(memory).await;
         match report.reconcile_error {
             None => (ReconcileResult { refused: Some(refused), ..report }, Some(held)),
             Some(_) => (not_kept(report, &held, &refused), None),

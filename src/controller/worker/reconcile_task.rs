@@ -1,23 +1,26 @@
 //! Starts each reconcile, and handles its result.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures::future::FutureExt as _;
 
 use super::super::memory::SyncMemory;
 use super::super::schedule::{ReconcileOutcome, ScheduleEvent, Uptime};
-use super::chosen_revision::is_behind_newest;
+use super::chosen_revision::{apply_chosen, is_behind_newest};
 use super::depends_on::{is_put_off, is_waiting, publish_applied, waiting_reason, waits_for_nothing};
 use super::health::examine;
-use super::held_revision::{HeldRender, ReconcileTarget, held, holds, says_lost, target};
+use super::held_revision::{HeldRender, ReconcileTarget, held, holds, record_of, says_lost, target};
 use super::poll::begin_relating;
-use super::reconcile_run::ReconcileRun;
 use super::rollback::{is_to_hold, note_health, rollback_target, try_out};
-use super::{ReconcileRequest, Reconciler};
+use super::{Context, Reconciler};
+use crate::api::SyncName;
 use crate::clock;
 use crate::cluster::{CancelFlag, Cluster};
 use crate::controller::reconcile::refused_commit::attempt_time_of;
+use crate::controller::reconcile::request::ReconcileRequest;
+use crate::controller::reconcile::unrendered_commit::UnrenderedCommit;
+use crate::controller::reconcile::{Aim, ReconcileContext};
 use crate::controller::status::events::repaired_drift;
 use crate::controller::status::reconcile_result::ReconcileResult;
 use crate::controller::status::worker_event::WorkerEvent;
@@ -92,17 +95,36 @@ fn recalled(worker: &mut Reconciler) -> Box<SyncMemory> {
     worker.memory.take().filter(|_| !lost).unwrap_or_default()
 }
 
-/// Returns everything that a reconcile needs beside its target, as of now.
-fn new_run(worker: &Reconciler) -> ReconcileRun {
-    ReconcileRun {
+/// Returns the inputs of a reconcile to a revision, as of now.
+fn inputs_for(worker: &Reconciler, revision: &Revision) -> ReconcileContext {
+    ReconcileContext {
         context: worker.context.clone(),
         owner: worker.owner.clone(),
-        order: worker.order.clone(),
         resource_recorder: worker.resource_recorder.clone(),
         health_monitor: worker.health_monitor.clone(),
         followed: worker.followed.clone(),
+        order: worker.order.clone(),
+        rendered_order: worker.order.clone(),
+        aim: Aim::Apply,
+        revision: revision.clone(),
+        newest: revision.clone(),
+        record: record_of(&worker.order, revision),
+        bytes: OnceLock::new(),
+        digest: OnceLock::new(),
+        has_new_values: false,
         stop: worker.stop.clone(),
-        yield_flag: worker.render_attempts.stop(),
+        yield_flag: Some(worker.render_attempts.stop()),
+    }
+}
+
+/// Publishes to the other Syncs of the repository the objects that an unapplied commit may claim.
+async fn tell_unrendered(
+    (context, owner, order): (&Context, &SyncName, &ReconcileRequest),
+    memory: &SyncMemory,
+    revision: Option<&Revision>,
+) {
+    if let Some(revision) = revision {
+        UnrenderedCommit { context, owner, order, revision }.tell(memory.prepared.as_ref()).await;
     }
 }
 
@@ -152,28 +174,27 @@ pub(super) fn start_reconcile(worker: &mut Reconciler) {
     // A commit that waits for something which may come at any moment may claim objects that
     // other Syncs release.
     let lacks = worker.order.refused.as_ref().is_some_and(|reconcile_error| !reconcile_error.permanent);
-    let is_held_back = is_behind_newest(&target);
+    let is_held_back = target.as_ref().is_ok_and(is_behind_newest);
     let waiting =
         worker.revision.clone().filter(|newest| lacks || is_held_back || is_put_off(worker, newest));
     let target = match target {
-        ReconcileTarget::Nothing(reconcile_error) => {
+        Ok(target) => target,
+        Err(reconcile_error) => {
             let report = ReconcileResult {
                 spec_revision: worker.order.spec_revision,
                 reconcile_error: Some(reconcile_error),
                 hold: worker.order.hold.clone(),
                 ..ReconcileResult::default()
             };
-            let run = new_run(worker);
+            let (context, owner, order) =
+                (worker.context.clone(), worker.owner.clone(), worker.order.clone());
             let pass = async move {
-                if let Some(newest) = &waiting {
-                    run.tell_unrendered(&memory, newest).await;
-                }
+                tell_unrendered((&context, &owner, &order), &memory, waiting.as_ref()).await;
                 (memory, report, None)
             };
             worker.running_reconcile = Some(pass.boxed());
             return;
         }
-        target => target,
     };
     prepare_memory(worker, &target, &mut memory);
     // A verification belongs to the previous revision, and must be over before anything newer
@@ -181,7 +202,7 @@ pub(super) fn start_reconcile(worker: &mut Reconciler) {
     worker.verify_stop.cancel();
     let verifying = worker.verifying.take();
     worker.stop = CancelFlag::default();
-    let run = new_run(worker);
+    let inputs = inputs_for(worker, target.revision());
     let (held, answered) = (held(worker).cloned(), worker.answered.clone());
     worker.running_reconcile = Some(
         async move {
@@ -189,29 +210,24 @@ pub(super) fn start_reconcile(worker: &mut Reconciler) {
                 Some(verifying) => Some(verifying.await),
                 None => None,
             };
-            let Some(cluster) = in_a_term(&run.order.cluster, &run.stop).await else {
+            let Some(cluster) = in_a_term(inputs.cluster(), &inputs.stop).await else {
                 return (memory, ReconcileResult { stopped: true, ..ReconcileResult::default() }, None);
             };
-            let order = ReconcileRequest { cluster, ..ReconcileRequest::clone(&run.order) };
-            let run = ReconcileRun { order: Arc::new(order), ..run };
-            if let Some(newest) = &waiting {
-                run.tell_unrendered(&memory, newest).await;
-            }
+            let order = Arc::new(ReconcileRequest { cluster, ..ReconcileRequest::clone(&inputs.order) });
+            let inputs = ReconcileContext { order: order.clone(), rendered_order: order, ..inputs };
+            let of = (&*inputs.context, &inputs.owner, &*inputs.order);
+            tell_unrendered(of, &memory, waiting.as_ref()).await;
             let (mut report, kept) = match target {
                 ReconcileTarget::Apply { revision, rejected } => {
-                    run.apply(&mut memory, (revision, rejected), held).await
+                    inputs.apply(&mut memory, (revision, rejected), held).await
                 }
                 ReconcileTarget::Hold { revision, newest } => {
-                    run.hold(&mut memory, (revision, newest), held).await
+                    apply_chosen(&inputs, &mut memory, (revision, newest), held).await
                 }
-                ReconcileTarget::Keep { held, refused } => run.keep(&mut memory, *held, refused).await,
-                ReconcileTarget::Nothing(reconcile_error) => (
-                    ReconcileResult { reconcile_error: Some(reconcile_error), ..ReconcileResult::default() },
-                    None,
-                ),
+                ReconcileTarget::Keep { held, refused } => inputs.keep(&mut memory, *held, refused).await,
             };
             report.request = answered;
-            report.hold.clone_from(&run.order.hold);
+            report.hold.clone_from(&inputs.order.hold);
             // For the reconcile the object was as desired; only this outcome reports that it
             // was repaired.
             if let Some((id, Some(outcome))) = verified.filter(|(id, _)| !report.outcomes.contains_key(id))

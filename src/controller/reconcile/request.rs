@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use super::mount_poll;
+use super::mounts::MountSource;
 use crate::adopt::AdoptedFrom;
 use crate::api::{RevisionHold, WindowOverride};
 use crate::cluster::Cluster;
@@ -14,7 +14,6 @@ use crate::cluster::remote::is_same_cluster;
 use crate::controller::credentials::ChartLogin;
 use crate::controller::credentials::secret_permission::SecretPermission;
 use crate::controller::peers::latest_revisions::{SourceKey, source_key};
-use crate::controller::reconcile::mounts::MountSource;
 use crate::controller::spec::identity::{login_owner, mount_owner};
 use crate::controller::spec::{ValidatedSource, ValidatedSpec};
 use crate::report::ReconcileError;
@@ -68,7 +67,7 @@ pub(crate) struct ReconcileRequest {
 
 impl ReconcileRequest {
     /// Returns the key of the repository and the ref.
-    pub(super) fn head(&self) -> SourceKey {
+    pub(crate) fn head(&self) -> SourceKey {
         let ValidatedSpec { address, reference, .. } = &*self.valid_spec;
         source_key((address, reference), &login_owner(&self.valid_spec, &self.namespace))
     }
@@ -81,7 +80,7 @@ impl ReconcileRequest {
             && self.permission.is_some() == other.permission.is_some()
             && (&self.chart_login, &self.chart_keys) == (&other.chart_login, &other.chart_keys)
             && self.chart_permission.is_some() == other.chart_permission.is_some()
-            && !mount_poll::are_other(&self.mounts, &other.mounts)
+            && !are_other(&self.mounts, &other.mounts)
             && (&self.refused, &self.moves_to) == (&other.refused, &other.moves_to)
             && (&self.hold, &self.window_override) == (&other.hold, &other.window_override)
             && is_same_cluster(&self.cluster, &other.cluster)
@@ -89,7 +88,12 @@ impl ReconcileRequest {
 }
 
 /// Returns the key of the source of a mount.
-pub(super) fn head_key(namespace: &str, valid_spec: &ValidatedSpec, source: &ValidatedSource) -> SourceKey {
+pub(crate) fn head_key(namespace: &str, valid_spec: &ValidatedSpec, source: &ValidatedSource) -> SourceKey {
     let owner = mount_owner(valid_spec, namespace, source);
     source_key((&source.address, &source.reference), &owner)
+}
+
+/// True if two requests differ in a mount, its login or its keys.
+pub(crate) fn are_other(old: &[MountSource], new: &[MountSource]) -> bool {
+    old.len() != new.len() || !old.iter().zip(new).all(|(old, new)| old.asks_the_same(new))
 }
