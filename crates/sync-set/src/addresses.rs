@@ -53,7 +53,8 @@ mod tests {
                 vec!["https://git.example.com/apps.git", "oci://registry.example.com/shop"],
             ),
         ] {
-            let spec = json!({"generators": [generator], "name": "'a'", "template": {"spec": {}}});
+            let spec =
+                json!({"generators": [generator], "name": "'a'", "template": {"spec": {"source": {}}}});
             let spec: SyncSetSpec = serde_json::from_value(spec).unwrap();
             assert_eq!(repository_addresses(&spec), expect, "{generator}");
         }

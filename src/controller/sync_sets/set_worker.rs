@@ -72,8 +72,7 @@ pub(super) async fn run_set(
         stage_end: None,
         stage_clock: StageClock::default(),
     };
-    let inputs_changed = worker.inputs_changed.clone();
-    let shared = worker.context.clone();
+    let (inputs_changed, shared) = (worker.inputs_changed.clone(), worker.context.clone());
     let calls = shared.sync_sets.calls.receive(&worker.name);
     loop {
         let set = snapshots.borrow_and_update().clone();

@@ -63,3 +63,26 @@ fn is_served(set: &DynamicObject, is_called: impl Fn(&SyncSetSpec) -> bool) -> b
     let spec = set.data.get("spec").cloned().and_then(|spec| serde_json::from_value(spec).ok());
     spec.is_some_and(|spec: SyncSetSpec| !spec.suspend && is_called(&spec))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_suspended_set_and_one_that_cannot_be_read_are_not_asked() {
+        let spec = |suspend: bool| {
+            json!({"generators": [{"list": [{"name": "a"}]}], "name": "'a'", "suspend": suspend,
+                "template": {"spec": {"source": {}}}})
+        };
+        for (spec, is_called, expect) in [
+            (spec(false), true, true),
+            (spec(false), false, false),
+            (spec(true), true, false),
+            (json!({"generators": 1}), true, false),
+        ] {
+            let set = json!({"metadata": {"name": "apps"}, "spec": spec});
+            let set: DynamicObject = serde_json::from_value(set).unwrap();
+            assert_eq!(is_served(&set, |_| is_called), expect, "{set:?}");
+        }
+    }
+}
