@@ -1,7 +1,7 @@
 //! Tests: a SyncSet over the tags of a loopback registry, with a daemon and a cluster in this
 //! process.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use moorline_test_support::artifact_registry::{ArtifactRegistry, RegistryFault, RegistryLogin};
 use serde_json::{Value, json};
@@ -131,10 +131,12 @@ async fn a_call_of_a_webhook_lists_the_tags_at_once() {
 
     // Many calls cost few lists.
     registry.requests();
+    let begun = Instant::now();
     for _ in 0..100 {
         assert_eq!(call(&registry.url("shop")), 1);
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     let lists = registry.requests().into_iter().filter(|request| request.contains("tags/list")).count();
-    assert!(lists <= 2, "{lists} lists in a second");
+    let bound = 2 + begun.elapsed().as_secs() / 2;
+    assert!(lists as u64 <= bound, "{lists} lists in {:?}", begun.elapsed());
 }
