@@ -6,6 +6,7 @@ use std::time::Duration;
 use moorline::kustomize::ErrorClass;
 use moorline::render::build_kustomization;
 use moorline::tree::{FileTree, TreeEntry};
+use moorline_test_support::under_load::under_load;
 use rustix::time::{ClockId, clock_gettime};
 
 /// Far more than any of these takes, and far less than what the real tool takes for the worst of them.
@@ -29,7 +30,8 @@ fn outcome(tree: &FileTree) -> Result<usize, ErrorClass> {
     let built =
         build_kustomization(tree, "overlay").map(|objects| objects.len()).map_err(|fault| fault.class);
     let took = worked() - begun;
-    assert!(took < AT_MOST, "{took:?}");
+    // Threads that share a core also slow down what each of them works.
+    assert!(took < under_load(AT_MOST), "{took:?}");
     built
 }
 

@@ -39,7 +39,7 @@ mod tests {
         let pulls = |service: &str, url: &str| json!({"pullRequests": {service: host(url), "repository": "team/shop"}});
         let git = json!({"git": {"url": "https://git.example.com/apps.git", "folders": {"include": ["*"]}}});
         let tags = json!({"ociTags": {"url": "oci://registry.example.com/shop", "semver": "1.x"}});
-        let list = json!({"list": [{"name": "a"}]});
+        let list = json!({"list": {"elements": [{"name": "a"}]}});
         for (generator, expect) in [
             (git.clone(), vec!["https://git.example.com/apps.git"]),
             (tags.clone(), vec!["oci://registry.example.com/shop"]),
@@ -49,7 +49,7 @@ mod tests {
             (pulls("gitlab", "https://api.example.com/api/v4"), vec!["https://api.example.com/team/shop"]),
             (pulls("gitea", "http://127.0.0.1:3000/api/v1"), vec!["https://127.0.0.1:3000/team/shop"]),
             (
-                json!({"matrix": {"generators": [git, list, tags]}}),
+                json!({"matrix": [git, list, tags]}),
                 vec!["https://git.example.com/apps.git", "oci://registry.example.com/shop"],
             ),
         ] {

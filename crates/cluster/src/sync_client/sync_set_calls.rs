@@ -71,7 +71,7 @@ mod tests {
     #[test]
     fn a_suspended_set_and_one_that_cannot_be_read_are_not_asked() {
         let spec = |suspend: bool| {
-            json!({"generators": [{"list": [{"name": "a"}]}], "name": "'a'", "suspend": suspend,
+            json!({"generators": [{"list": {"elements": [{"name": "a"}]}}], "name": "'a'", "suspend": suspend,
                 "template": {"spec": {"source": {}}}})
         };
         for (spec, is_called, expect) in [
