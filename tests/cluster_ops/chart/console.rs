@@ -69,6 +69,16 @@ const PEOPLE: [(&str, &[&str], &[&str]); 12] = [
     ("named", &[], &["get"]),
 ];
 
+/// Waits until the roles of Kubernetes have the verbs. Their controller fills each one by itself.
+async fn until_roles_are_aggregated(release: &Release, path: &str) {
+    for (role, (act, .., patch)) in [("edit", ACTS[2]), ("admin", ACTS[4])] {
+        until(&format!("the role {role} has the verb {act}"), async || {
+            may_with_kubectl(release, role, "PATCH", path, patch).await.then_some(())
+        })
+        .await;
+    }
+}
+
 /// A request as a person with kubectl; true if it is granted.
 async fn may_with_kubectl(release: &Release, who: &str, method: &str, path: &str, body: &str) -> bool {
     let request = http::Request::builder().method(method).uri(path);
@@ -242,13 +252,7 @@ async fn the_console_and_kubectl_agree_about_every_person_verb_and_namespace() {
         (!may_with_kubectl(&release, "nobody", "PATCH", &dry(&own), ACTS[0].2).await).then_some(())
     })
     .await;
-    // The controller fills each role by itself.
-    for (role, (act, .., patch)) in [("edit", ACTS[2]), ("admin", ACTS[4])] {
-        until(&format!("the role {role} has the verb {act}"), async || {
-            may_with_kubectl(&release, role, "PATCH", &dry(&own), patch).await.then_some(())
-        })
-        .await;
-    }
+    until_roles_are_aggregated(&release, &dry(&own)).await;
     let address = start_console(&release, namespaces).await;
 
     // Asked before anything is changed: a change that changes nothing is refused to nobody.
