@@ -21,7 +21,7 @@ grep -v Executable "$built" >&2 || true
 named() { programs | grep -E "/($(echo "$1" | tr ' ' '|'))-[0-9a-f]+\$"; }
 simulation=$(named simulation)
 
-# A failed test names its line, and is printed once more at the end.
+# A panic names its line. A backtrace would hide the log of the daemon.
 export RUST_BACKTRACE=0
 
 # Runs one program, and keeps its name if it fails.

@@ -1,8 +1,7 @@
 //! Calls of webhooks for the repositories of SyncSets.
 //!
 //! In: the names of the repositories that the generators of each set read, and calls.
-//! Out: a notification of each set that reads a called repository. A set that is not served any
-//! more is not called.
+//! Out: a notification of each set that reads a called repository, as long as the set is served.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

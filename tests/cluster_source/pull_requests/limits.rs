@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use moorline::api::{REQUEST_ANNOTATION, WEBHOOK_REQUEST, sync_set_definition};
 use moorline_test_support::daemon::{until, until_within};
 use moorline_test_support::fault_proxy::FaultProxy;
 use moorline_test_support::rest::send_request;
@@ -87,10 +88,42 @@ async fn a_webhook_that_reaches_a_standby_has_the_leader_plan() {
     let head = propose(&scene, 7, &[("a-1.json", &config_map("a-1", "2"))]);
     let files = vec!["a-1.json"];
     host.set_open(&[Proposal { number: 7, head, is_fork: false, labels: Vec::new(), files }]);
+    let read = [("shop", "team/repository.git"), ("books", "team/books.git")];
+    for (name, repository) in read {
+        sync_set(&scene, name, repository).await;
+    }
     // It answers before it has anybody to listen for it, in the first moment.
     tokio::time::sleep(Duration::from_secs(2)).await;
     call(&scene, &standby);
     // Without the call, the list is read again after a minute.
     let text = until_within(PATIENCE, "the comment stands", async || host.comments(7).first().cloned()).await;
     assert!(text.contains("**1 to update**"), "{text}");
+    let request = async |name: &str| {
+        let set = scene.dynamic("moorline.dev", "v1alpha1", "SyncSet").get(name).await.unwrap();
+        set.metadata.annotations.unwrap_or_default().get(REQUEST_ANNOTATION).cloned()
+    };
+    let asked = until("the SyncSet of the repository is asked", async || request("shop").await).await;
+    assert!(asked.starts_with(WEBHOOK_REQUEST), "{asked}");
+    assert_eq!(request("books").await, None, "another repository");
+}
+
+/// Creates a SyncSet that reads the folders of a repository.
+async fn sync_set(scene: &Scene, name: &str, repository: &str) {
+    let definition = sync_set_definition().unwrap();
+    let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    // The second one finds it there.
+    let _ = send_request(&scene.admin, "POST", path, definition).await;
+    let generator = json!({"git": {"url": scene.git.url(repository), "folders": {"include": ["*"]}}});
+    let set = json!({
+        "apiVersion": "moorline.dev/v1alpha1", "kind": "SyncSet", "metadata": {"name": name},
+        "spec": {
+            "generators": [generator], "name": "params.folder.name", "interval": "1h",
+            "template": {"spec": {"source": {"git": {"url": "https://git.example.com/apps.git"}}}},
+        },
+    });
+    let path = format!("/apis/moorline.dev/v1alpha1/namespaces/{}/syncsets", scene.namespace);
+    until("the SyncSet is created", async || {
+        send_request(&scene.admin, "POST", &path, set.clone()).await.ok()
+    })
+    .await;
 }
