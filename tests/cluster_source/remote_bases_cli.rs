@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use moorline::controller::reconcile::remote_bases;
 use moorline::controller::reconcile::remote_bases::{LatestRevisions, ResolvedBases, TrackedBases};
@@ -306,7 +306,7 @@ async fn where_signatures_count_only_commits_are_taken() {
         (LatestRevisions::default(), TrackedBases::default(), Metrics::new().unwrap());
     let (repositories, heads, allowed, followed) = (&repositories, &heads, &allowed, &followed);
     let fresh = Duration::from_secs(1);
-    let by = Instant::now() + Duration::from_secs(20);
+    let by = moorline_test_support::git_bench::soon();
     let asked = remote_bases::RemoteBaseContext {
         repositories,
         heads,

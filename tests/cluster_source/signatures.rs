@@ -4,7 +4,6 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use moorline::source::{
     Address, Error, Reference, Repositories, SignaturePolicy, SignatureProblem, TrustedKeys,
@@ -79,7 +78,7 @@ impl Ground {
     ) -> Result<(), (&'static str, String)> {
         let address = Address::local_or_remote(&self.folder.display().to_string()).unwrap();
         let repository = self.repositories.repository(&address, "", &Default::default()).unwrap();
-        let by = Instant::now() + Duration::from_secs(20);
+        let by = moorline_test_support::git_bench::soon();
         let revision = repository.resolve(&reference, by).await.unwrap();
         repository.verify(&revision, signed, keys, by).await.map_err(|error| {
             assert!(matches!(error, Error::Unsigned(_)) && error.needs_new_input(), "{error:?}");

@@ -2,13 +2,13 @@
 
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 use moorline::source::{
     Address, Credentials, Error, ReadLimits, Reference, Repositories, Repository, Revision, Snapshot,
 };
 use moorline::tree::TreeEntry;
 use moorline_test_support::authority::Authority;
+use moorline_test_support::git_bench::soon;
 use moorline_test_support::git_server::{GitServer, Reply, Work};
 use moorline_test_support::scene::{Scene, config_map};
 use serde_json::json;
@@ -51,10 +51,6 @@ fn git(folder: &Path, arguments: &[&str]) -> String {
     let output = Command::new("git").args(arguments).current_dir(folder).output().unwrap();
     assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
-}
-
-fn soon() -> Instant {
-    Instant::now() + Duration::from_secs(20)
 }
 
 struct Ground {

@@ -169,7 +169,7 @@ async fn idle_connections_give_up_their_places_for_newcomers() {
     let server = server().await;
     let mut held = idle(server.address, 3 * MAX_CONNECTIONS).await;
     for _ in 0..20 {
-        let asked = timeout(Duration::from_secs(1), server.get("/healthz")).await;
+        let asked = timeout(under_load(Duration::from_secs(1)), server.get("/healthz")).await;
         assert_eq!(asked.expect("a probe is answered within a second").0, 200);
     }
     // The oldest were closed; the newest are open still.
@@ -201,7 +201,7 @@ async fn probes_have_a_listener_of_their_own() {
     let server = Server { address, health, metrics: Metrics::new().unwrap(), stop, task };
     let _held = idle(address, 3 * MAX_PROBES).await;
     for _ in 0..20 {
-        let asked = timeout(Duration::from_secs(1), server.get("/healthz")).await;
+        let asked = timeout(under_load(Duration::from_secs(1)), server.get("/healthz")).await;
         assert_eq!(asked.expect("a probe is answered within a second").0, 200);
     }
     assert_eq!(server.get("/readyz").await.0, 503);

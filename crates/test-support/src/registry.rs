@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::programs::{command, find};
 
 /// Time until the registry answers.
-const START: Duration = Duration::from_secs(10);
+const START: Duration = Duration::from_secs(60);
 
 /// Registry that ends with the test.
 pub struct Registry {

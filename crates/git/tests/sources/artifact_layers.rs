@@ -7,7 +7,8 @@ use moorline_test_support::artifact_registry::{CONTENT, MANIFEST, gzip, one_laye
 use moorline_test_support::scene::text;
 use serde_json::json;
 
-use crate::artifacts::{Ground, soon, tag};
+use crate::artifacts::{Ground, tag};
+use moorline_test_support::git_bench::soon;
 
 #[tokio::test]
 async fn a_layer_is_an_archive_or_one_file() {

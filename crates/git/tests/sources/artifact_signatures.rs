@@ -10,7 +10,8 @@ use moorline_test_support::artifact_signer::ArtifactSigner;
 use moorline_test_support::git_server::Reply;
 use serde_json::Value;
 
-use crate::artifacts::{Ground, soon, tag};
+use crate::artifacts::{Ground, tag};
+use moorline_test_support::git_bench::soon;
 
 /// A recorded artifact: what the registry serves below the repository, and those who are trusted.
 struct Recorded {

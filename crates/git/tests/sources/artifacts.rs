@@ -1,7 +1,5 @@
 //! Artifacts from a registry: what is asked of it, what is believed, and what a hostile one can do.
 
-use std::time::{Duration, Instant};
-
 use moorline_git::{
     Address, ArtifactReference, Credentials, Digest, Error, HostPolicy, LayerSelection, ObjectIds,
     ReadLimits, Reference, RegistryAddress, Repositories, Repository, Revision, TagFilter,
@@ -9,6 +7,7 @@ use moorline_git::{
 use moorline_test_support::artifact_registry::{
     ArtifactRegistry, CONTENT, INDEX, LOGIN, MANIFEST, RegistryFault, RegistryLogin, digest, gzip, tar,
 };
+use moorline_test_support::git_bench::soon;
 use moorline_test_support::git_server::{GitServer, Reply};
 use moorline_test_support::scene::text;
 use serde_json::json;
@@ -17,10 +16,6 @@ pub(crate) struct Ground {
     pub(crate) registry: ArtifactRegistry,
     pub(crate) repositories: Repositories,
     pub(crate) root: tempfile::TempDir,
-}
-
-pub(crate) fn soon() -> Instant {
-    Instant::now() + Duration::from_secs(20)
 }
 
 pub(crate) fn tag(name: &str) -> Reference {

@@ -3,12 +3,13 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use moorline_git::{
     ChartError, ChartRequest, ChartVersion, Credentials, Digest, HostPolicy, LoginTarget, Repositories,
 };
 use moorline_test_support::authority::Authority;
+use moorline_test_support::git_bench::soon;
 use moorline_test_support::git_server::{GitServer, Reply, Request};
 
 /// An index with these versions, each with the digest of its own name.
@@ -64,7 +65,7 @@ impl Ground {
         };
         let request = ChartRequest::new(&url, name, version, None).unwrap();
         let credentials = self.credentials(&[("username", "me"), ("password", "planted")]);
-        let by = Instant::now() + Duration::from_secs(20);
+        let by = soon();
         self.charts.chart_version(&request, ("", "team"), &credentials, (known, fresh), by).await
     }
 
@@ -293,7 +294,7 @@ async fn a_login_in_the_form_of_docker_is_sent_to_its_server() {
         format!(r#"{{"auths": {{"https://localhost:{port}/v1/": {{"auth": "bWU6cGxhbnRlZA=="}}}}}}"#);
     let credentials = ground.credentials(&[(".dockerconfigjson", &config)]);
     let request = ChartRequest::new(&format!("oci://localhost:{port}/team/web"), None, "1.x", None).unwrap();
-    let by = Instant::now() + Duration::from_secs(20);
+    let by = soon();
     let look = ground.charts.chart_version(&request, ("", "team"), &credentials, (None, Duration::ZERO), by);
     assert_eq!(&*look.await.unwrap().version, "1.0.0");
 }

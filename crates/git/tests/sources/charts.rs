@@ -9,6 +9,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use moorline_git::{Chart, ChartError, ChartRef, Credentials, Digest, Repositories};
 use moorline_test_support::authority::Authority;
+use moorline_test_support::git_bench::soon;
 use moorline_test_support::git_server::{GitServer, Reply, Request};
 use moorline_test_support::under_load::under_load;
 use serde_json::json;
@@ -91,7 +92,7 @@ impl Ground {
     async fn fetch(&self, url: &str, name: Option<&str>, digest: Digest) -> Result<Chart, ChartError> {
         let login: &[(&str, &str)] = &[("username", "me"), ("password", "planted")];
         let credentials = self.credentials(if self.authority.is_some() { login } else { &[] });
-        self.fetch_as(url, name, digest, &credentials, Duration::from_secs(20)).await
+        self.fetch_as(url, name, digest, &credentials, Duration::from_secs(120)).await
     }
 
     async fn fetch_as(
@@ -160,7 +161,7 @@ async fn a_chart_of_a_repository_is_fetched_once() {
     // A chart that was fetched with a login is not for those who only know its digest.
     ground.server.requests();
     let wanted = ChartRef::new(&url, Some("web"), "1.0.0", &digest.to_string()).unwrap();
-    let by = Instant::now() + Duration::from_secs(20);
+    let by = soon();
     let of_a_team =
         ground.charts.chart(&wanted, ("team/login", "team"), &Credentials::default(), by).await.unwrap();
     assert!(!of_a_team.was_cached);

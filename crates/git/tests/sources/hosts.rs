@@ -1,10 +1,9 @@
 //! The hosts that may be asked: by default none of this machine, in whatever way it is named.
 
-use std::time::{Duration, Instant};
-
 use moorline_git::{
     Address, ChartRef, Credentials, Digest, Error, HostPolicy, Proxy, Reference, Repositories,
 };
+use moorline_test_support::git_bench::soon;
 use moorline_test_support::git_server::{GitServer, Reply, Work};
 
 /// A server on this machine, which all that is refused would reach.
@@ -15,10 +14,6 @@ struct AllowedHosts {
 }
 
 const REFUSED: &str = "HostNotAllowed";
-
-fn soon() -> Instant {
-    Instant::now() + Duration::from_secs(20)
-}
 
 impl AllowedHosts {
     fn new(entries: &[&str], behind: impl FnOnce(u16) -> Option<Proxy>) -> Self {

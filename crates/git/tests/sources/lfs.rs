@@ -1,6 +1,6 @@
 //! Files of Git LFS: who is asked for them, with which login, and which files are believed.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use moorline_core::tree::{FileTree, LfsPointers};
 use moorline_git::{
@@ -8,6 +8,7 @@ use moorline_git::{
     fetch_lfs, fill_lfs,
 };
 use moorline_test_support::authority::Authority;
+use moorline_test_support::git_bench::soon;
 use moorline_test_support::git_server::{GitServer, Reply, Work};
 use moorline_test_support::lfs_server::{LfsFault, LfsServer, pointer};
 
@@ -21,10 +22,6 @@ struct Ground {
     work: Work,
     authority: Authority,
     all: Repositories,
-}
-
-fn soon() -> Instant {
-    Instant::now() + Duration::from_secs(20)
 }
 
 fn hosts() -> HostPolicy {

@@ -3,11 +3,9 @@
 use std::time::{Duration, Instant};
 
 use moorline_git::{Address, Credentials, Error, History, RefWatch, Reference, Repositories};
+use moorline_test_support::git_bench::soon;
 use moorline_test_support::git_server::Work;
-
-fn soon() -> Instant {
-    Instant::now() + Duration::from_secs(10)
-}
+use moorline_test_support::under_load::under_load;
 
 #[tokio::test]
 async fn a_local_commit_is_seen_at_once() {
@@ -42,7 +40,7 @@ async fn a_local_commit_is_seen_at_once() {
         let commit = work.commit(&[("app/a.yaml", &round.to_string())]);
         let begun = Instant::now();
         loop {
-            tokio::time::timeout(Duration::from_secs(1), watch.changed())
+            tokio::time::timeout(under_load(Duration::from_secs(1)), watch.changed())
                 .await
                 .expect("seen within a second");
             let revision = repository.resolve(&Reference::Head, soon()).await.unwrap();
@@ -57,7 +55,9 @@ async fn a_local_commit_is_seen_at_once() {
     }
     // Another branch, and the change of HEAD alone.
     work.git(&["checkout", "-q", "-b", "feature/x"]);
-    tokio::time::timeout(Duration::from_secs(1), watch.changed()).await.expect("a new branch is seen");
+    tokio::time::timeout(under_load(Duration::from_secs(1)), watch.changed())
+        .await
+        .expect("a new branch is seen");
     let revision = repository.resolve(&Reference::Head, soon()).await.unwrap();
     assert_eq!(&*revision.name, "refs/heads/feature/x");
     work.git(&["commit", "-q", "--amend", "-m", "other"]);

@@ -14,8 +14,9 @@ use moorline_test_support::artifact_signer::ArtifactSigner;
 use moorline_test_support::authority::Authority;
 use moorline_test_support::scene::text;
 
-use super::artifacts::{range, soon, tag};
+use super::artifacts::{range, tag};
 use super::tls::tunnel;
+use moorline_test_support::git_bench::soon;
 
 const CHART: &str = "application/vnd.cncf.helm.chart.content.v1.tar+gzip";
 

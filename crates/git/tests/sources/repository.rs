@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use moorline_core::tree::TreeEntry;
 use moorline_git::{Address, Credentials, Error, History, Reference, Repositories, Repository, Revision};
+use moorline_test_support::git_bench::soon;
 use moorline_test_support::git_server::{GitServer, Reply, Work};
 
 /// A server with one repository, and a daemon's data folder.
@@ -28,10 +29,6 @@ impl Bench {
         let address = Address::remote(&self.server.url("repository.git")).unwrap();
         self.all.repository(&address, "", &Credentials::default()).unwrap()
     }
-}
-
-fn soon() -> Instant {
-    Instant::now() + Duration::from_secs(20)
 }
 
 fn main_branch() -> Reference {

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use moorline_test_support::programs::{command, find, run};
 use moorline_test_support::registry::Registry;
+use moorline_test_support::under_load::under_load;
 
 use crate::root::{Image, Running, SCRATCH, add_libraries, daemon, entrypoint, program, sha256};
 use crate::support::{ARCHITECTURE, TARGET, binary, done, folder, refused, word};
@@ -162,7 +163,10 @@ fn check_start(root: &Path, image: &Image) {
             if address(&said).is_some_and(is_ready) {
                 break;
             }
-            assert!(begun.elapsed() < Duration::from_secs(10), "the daemon does not become ready: {said}");
+            assert!(
+                begun.elapsed() < under_load(Duration::from_secs(10)),
+                "the daemon does not become ready: {said}"
+            );
             std::thread::sleep(Duration::from_millis(1));
         }
         times.push(begun.elapsed());
