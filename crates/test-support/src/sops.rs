@@ -45,13 +45,20 @@ pub const AGE_KEYS: [AgeKey; 2] = [
 impl AgeKey {
     /// Metadata of a file that is encrypted for this key.
     pub fn metadata(&self) -> Value {
-        json!({"age": [{"recipient": self.recipient, "enc": self.encrypt(&DATA_KEY)}]})
+        self.metadata_of_file(0)
+    }
+
+    /// Metadata of one of many files: no two have the same share, as from the real tool.
+    pub fn metadata_of_file(&self, number: usize) -> Value {
+        let mut ephemeral = [5; 32];
+        ephemeral[8..16].copy_from_slice(&number.to_le_bytes());
+        json!({"age": [{"recipient": self.recipient, "enc": self.encrypt(&DATA_KEY, ephemeral)}]})
     }
 
     /// Encrypts bytes for the recipient, as an armored file of age.
-    fn encrypt(&self, plain: &[u8]) -> String {
+    fn encrypt(&self, plain: &[u8], ephemeral: [u8; 32]) -> String {
         let public = MontgomeryPoint::mul_base_clamped([self.seed; 32]).to_bytes();
-        let (file_key, ephemeral) = ([3; 16], [5; 32]);
+        let file_key = [3; 16];
         let share = MontgomeryPoint::mul_base_clamped(ephemeral).to_bytes();
         let shared = MontgomeryPoint(public).mul_clamped(ephemeral).to_bytes();
         let wrap = derive(&[share, public].concat(), &shared, "age-encryption.org/v1/X25519");
