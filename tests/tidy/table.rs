@@ -43,6 +43,7 @@ const fn row(number: u8, module: &'static str, kind: Kind, may_use: May) -> Row 
 #[rustfmt::skip]
 pub(crate) const TABLE: [Row; 47] = [
     row(1, "core",                   Pure,  Only(&[])),
+    row(1, "yaml",                   Pure,  Only(&[])),
     row(1, "api",                    Pure,  Only(&["core", "yaml"])),
     row(1, "cel",                    Pure,  Only(&["core"])),
     row(1, "cosign",                 Pure,  Only(&[])),
@@ -53,7 +54,6 @@ pub(crate) const TABLE: [Row; 47] = [
     row(1, "managed-fields",         Pure,  Only(&[])),
     row(1, "runtime",                Shell, Only(&[])),
     row(1, "sandbox/table",          Pure,  Only(&[])),
-    row(1, "yaml",                   Pure,  Only(&[])),
     row(2, "controller/schedule",    Pure,  Only(&["api"])),
     row(2, "engine/diff",            Pure,  Only(&["yaml"])),
     row(2, "engine/observed",        Pure,  Only(&["api", "core", "engine/proof", "managed-fields"])),

@@ -108,7 +108,7 @@ fn resolve(path: &mut Option<String>, folder: &Path) {
     }
 }
 
-/// Says where a document is no kubeconfig, and what is expected there. `error` is that of the whole.
+/// Says where a document is no kubeconfig, and what is expected there; `error` is that of all.
 fn explain(file: &str, text: &[u8], document: &Document, error: String) -> String {
     let (path, error) = find_fault(&document.value).unwrap_or((Vec::new(), error));
     let place = locate(text, Dialect::Kubectl, document.index, &path);
