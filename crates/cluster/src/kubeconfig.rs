@@ -158,15 +158,24 @@ fn in_list<'a, T: DeserializeOwned, I: DeserializeOwned>(
 /// Finds the fault of a value that is no `T`: the field that alone is none, if there is one.
 fn in_map<T: DeserializeOwned>(value: &Value) -> Option<Fault<'_>> {
     let error = deserialize::<T>(value).err()?.to_string();
-    let is_faulty = |(key, value): (&'_ String, &Value)| {
-        let alone = Value::Object([(key.clone(), value.clone())].into_iter().collect());
-        let error = deserialize::<T>(&alone).err()?.to_string();
-        // The other fields of the map are left out.
-        (!error.starts_with("missing field")).then_some(error)
-    };
-    let fields = value.as_object().into_iter().flatten();
-    let fault = fields.filter_map(|field| Some((vec![Step::Key(field.0)], is_faulty(field)?))).next();
+    let Some(fields) = value.as_object() else { return Some((Vec::new(), error)) };
+    let fault = fields.keys().find_map(|key| {
+        let alone = fields.iter().filter(|(other, _)| *other == key);
+        let found = error_of::<T>(alone).filter(|found| {
+            // Fields that have to be there may be among the others.
+            let others = || error_of::<T>(fields.iter().filter(|(other, _)| *other != key));
+            !found.starts_with("missing field") || others().as_ref() != Some(&error)
+        })?;
+        Some((vec![Step::Key(key)], found))
+    });
     Some(fault.unwrap_or((Vec::new(), error)))
+}
+
+fn error_of<'a, T: DeserializeOwned>(
+    fields: impl Iterator<Item = (&'a String, &'a Value)>,
+) -> Option<String> {
+    let map = fields.map(|(key, value)| (key.clone(), value.clone())).collect();
+    Some(deserialize::<T>(&Value::Object(map)).err()?.to_string())
 }
 
 #[cfg(test)]

@@ -139,6 +139,7 @@ fn an_error_names_the_file_and_the_line_and_quotes_no_value() {
         "contexts:\n- {name: a, context: {user: planted}}\n",
         "broken:2:13: contexts[0].context: a missing field `cluster`",
     );
+    check("users:\n- {name: 5, user: {token: planted}}\n", "broken:2:4: users[0].name: a string is expected");
     check("users: planted\n", "broken:1:1: users: a sequence is expected");
     check("current-context: [planted]\n", "broken:1:1: current-context: a string is expected");
     check("planted\n", "broken:1:1: the file: a mapping is expected");
