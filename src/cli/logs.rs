@@ -21,6 +21,10 @@ use tracing_subscriber::{Registry, registry, reload};
 use crate::sanitize::sanitize;
 use crate::settings::{LogFormat, LogLevel};
 
+/// Target of our events that only the level trace shows. They are of the level debug: a release has
+/// none of the level trace.
+const TRACE: &str = "moorline_trace";
+
 /// Target under which kube's client logs every request that fails.
 const CLIENT: &str = "kube_client::client::builder";
 
@@ -56,7 +60,12 @@ fn targets(level: LogLevel) -> Targets {
         LogLevel::Trace => libraries,
         _ => LevelFilter::OFF,
     };
+    let every_step = match level {
+        LogLevel::Trace => LevelFilter::DEBUG,
+        _ => LevelFilter::OFF,
+    };
     Targets::new()
+        .with_target(TRACE, every_step)
         .with_target(CLIENT, requests)
         .with_default(libraries)
         .with_target(env!("CARGO_CRATE_NAME"), filter(level))
@@ -84,8 +93,7 @@ const fn filter(level: LogLevel) -> LevelFilter {
         LogLevel::Error => LevelFilter::ERROR,
         LogLevel::Warn => LevelFilter::WARN,
         LogLevel::Info => LevelFilter::INFO,
-        LogLevel::Debug => LevelFilter::DEBUG,
-        LogLevel::Trace => LevelFilter::TRACE,
+        LogLevel::Debug | LogLevel::Trace => LevelFilter::DEBUG,
     }
 }
 
@@ -176,6 +184,7 @@ mod tests {
         let check = |level, expect: &[&str]| {
             let lines = written(LogFormat::Text, level, || {
                 tracing::debug!("ours debug");
+                tracing::debug!(target: "moorline_trace", "ours trace");
                 tracing::info!("ours info");
                 tracing::error!("ours error");
                 tracing::debug!(target: "kube", "theirs debug");
@@ -194,6 +203,7 @@ mod tests {
             LogLevel::Trace,
             &[
                 "ours debug",
+                "ours trace",
                 "ours info",
                 "ours error",
                 "theirs debug",

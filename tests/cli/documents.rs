@@ -156,7 +156,7 @@ fn the_definition_in_config_is_the_printed_one() {
         let file = format!("config/crd/moorline.dev_{kind}.yaml");
         assert!(
             printed == text(&file),
-            "config/crd/ is not what the binary prints; update it with\n\n    cargo run -- crd {kind} > {file}\n"
+            "{file} is not what the binary prints; update both with\n\n    MOORLINE_WRITE_DOCS=1 cargo test -p moorline-api\n"
         );
     }
 }

@@ -43,7 +43,8 @@ const fn row(number: u8, module: &'static str, kind: Kind, may_use: May) -> Row 
 #[rustfmt::skip]
 pub(crate) const TABLE: [Row; 47] = [
     row(1, "core",                   Pure,  Only(&[])),
-    row(1, "api",                    Pure,  Only(&["core"])),
+    row(1, "yaml",                   Pure,  Only(&[])),
+    row(1, "api",                    Pure,  Only(&["core", "yaml"])),
     row(1, "cel",                    Pure,  Only(&["core"])),
     row(1, "cosign",                 Pure,  Only(&[])),
     row(1, "engine/proof",           Pure,  Only(&[])),
@@ -53,7 +54,6 @@ pub(crate) const TABLE: [Row; 47] = [
     row(1, "managed-fields",         Pure,  Only(&[])),
     row(1, "runtime",                Shell, Only(&[])),
     row(1, "sandbox/table",          Pure,  Only(&[])),
-    row(1, "yaml",                   Pure,  Only(&[])),
     row(2, "controller/schedule",    Pure,  Only(&["api"])),
     row(2, "engine/diff",            Pure,  Only(&["yaml"])),
     row(2, "engine/observed",        Pure,  Only(&["api", "core", "engine/proof", "managed-fields"])),
@@ -80,7 +80,7 @@ pub(crate) const TABLE: [Row; 47] = [
     row(4, "engine/rbac",            Pure,  Only(&["core", "engine/desired"])),
     row(4, "sandbox/manifest_check", Pure,  Only(&["core", "sandbox/schema", "sandbox/cel_rules", "sandbox/kinds"])),
     row(5, "report",                 Pure,  Only(&["api", "core", "health", "engine/observed", "engine/desired", "engine/plan"])),
-    row(6, "cluster",                Shell, Only(&["api", "core", "engine/proof", "managed-fields", "metrics", "runtime", "engine/observed", "health", "journal", "settings", "engine/desired", "engine/plan"])),
+    row(6, "cluster",                Shell, Only(&["api", "core", "engine/proof", "managed-fields", "metrics", "runtime", "engine/observed", "health", "journal", "settings", "engine/desired", "engine/plan", "yaml"])),
     row(6, "mcp",                    Pure,  Only(&["api", "core", "report"])),
     row(6, "serve/page",             Pure,  Only(&["api", "core", "yaml", "engine/diff", "report"])),
     row(7, "sandbox",                Shell, Only(&["core", "sandbox/table", "yaml", "sandbox/schema", "sandbox/cel_rules", "sandbox/kinds", "sandbox/managed_fields", "sandbox/patch", "sandbox/manifest_check"])),

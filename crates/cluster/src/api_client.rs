@@ -156,7 +156,7 @@ impl ApiClient {
         if class == RequestClass::Object {
             self.metrics.object_request(if applies { "apply" } else { verb }, clock::since(begun));
         }
-        tracing::trace!(verb, path, code, took = ?clock::since(begun), "asked");
+        tracing::debug!(target: "moorline_trace", verb, path, code, took = ?clock::since(begun), "asked");
         done
     }
 

@@ -12,6 +12,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use serde_json::Value;
 
+use super::kubeconfig;
 use super::lease::{Leadership, LeaseClaim, LeaseError, LeaseTimings, acquire_reporting};
 use super::transport::http2_client;
 use moorline_metrics::Metrics;
@@ -102,18 +103,20 @@ pub async fn connect(impersonated: Option<&str>, http2: bool) -> Result<Connecti
 
 /// The contexts of the user's kubeconfig. It is never formatted: it holds credentials.
 #[derive(Clone)]
-pub struct KubeconfigContexts(Kubeconfig);
+pub struct KubeconfigContexts(pub(super) Kubeconfig);
 
 impl KubeconfigContexts {
     /// Reads the kubeconfig of the environment.
     ///
     /// # Errors
     ///
-    /// [`ConnectError::Kubeconfig`] if it cannot be read.
+    /// [`ConnectError::Nothing`] if there is none, and [`ConnectError::Kubeconfig`] if it cannot be
+    /// read.
     pub fn read() -> Result<Self, ConnectError> {
-        let bad = |error: &dyn std::error::Error| ConnectError::Kubeconfig(error.to_string());
-        let named = Kubeconfig::from_env().map_err(|error| bad(&error))?;
-        named.map_or_else(Kubeconfig::read, Ok).map(Self).map_err(|error| bad(&error))
+        Ok(Self(match kubeconfig::read_named()? {
+            Some(named) => named,
+            None => kubeconfig::read_default()?,
+        }))
     }
 
     /// Returns the names of the contexts, in the order of the kubeconfig.
@@ -192,14 +195,12 @@ fn service(host: &str, port: Option<&str>) -> Option<SocketAddr> {
 }
 
 async fn config() -> Result<Config, ConnectError> {
-    let bad = |error: &dyn std::error::Error| ConnectError::Kubeconfig(error.to_string());
-    if let Some(kubeconfig) = Kubeconfig::from_env().map_err(|error| bad(&error))? {
-        return from_kubeconfig(kubeconfig).await;
+    if let Some(named) = kubeconfig::read_named()? {
+        return from_kubeconfig(named).await;
     }
-    match (Config::incluster(), Kubeconfig::read()) {
-        (Ok(config), _) => Ok(config),
-        (Err(_), Ok(kubeconfig)) => from_kubeconfig(kubeconfig).await,
-        (Err(_), Err(error)) => Err(ConnectError::Nothing(error.to_string())),
+    match Config::incluster() {
+        Ok(config) => Ok(config),
+        Err(_) => from_kubeconfig(kubeconfig::read_default()?).await,
     }
 }
 

@@ -44,6 +44,7 @@ pub mod identity_checks;
 mod jitter;
 pub mod key_secret;
 mod kinds;
+mod kubeconfig;
 mod label_discovery;
 pub mod lease;
 mod live_objects;

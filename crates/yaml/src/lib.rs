@@ -18,6 +18,7 @@ mod common_mistakes;
 mod compose;
 mod error;
 mod events;
+mod expectation;
 mod json;
 mod locate;
 mod memory_cost;
@@ -36,6 +37,7 @@ pub use error::{
 };
 use error::{ErrorKind, MarkedError};
 pub use events::{NodeEvent, NodeEventKind, read_events};
+pub use expectation::expectation;
 pub use locate::{Position, Step, locate};
 pub use memory_cost::{estimate_file, estimate_value};
 use parser::Mark;

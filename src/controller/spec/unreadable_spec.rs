@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::SpecError;
 use crate::api::SyncSpec;
+use crate::yaml::expectation;
 
 /// Names the field of a spec that cannot be read. The message contains the type that was expected,
 /// never the value: a URL in the wrong place is as secret as one in the right place.
@@ -17,13 +18,7 @@ pub(super) fn unreadable(spec: &Value) -> SpecError {
         let mut probe = sound.clone();
         probe[name] = value.clone();
         let error = serde_json::from_value::<SyncSpec>(probe).err()?.to_string();
-        let expected = match error.rsplit_once(", expected ") {
-            // Serde names the Rust type, which is no word of the API.
-            Some((_, expected)) if expected.starts_with("struct ") => "; a mapping is expected".to_owned(),
-            Some((_, expected)) => format!("; {expected} is expected"),
-            None if error.starts_with("missing field") => format!("; a {error}"),
-            None => String::new(),
-        };
+        let expected = expectation(&error).map_or_else(String::new, |text| format!("; {text}"));
         Some((name, expected))
     });
     let (field, expected) =

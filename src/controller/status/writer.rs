@@ -75,7 +75,7 @@ async fn write_next(recorder: &StatusRecorder) -> NextWrite {
         return NextWrite::Nothing;
     };
     let Ok(value) = serde_json::to_value(&*next) else { return NextWrite::Nothing };
-    tracing::trace!(sync = %recorder.0.name, status = %value, "written");
+    tracing::debug!(target: "moorline_trace", sync = %recorder.0.name, status = %value, "written");
     // Before the write: the watch may report it sooner than the reply does.
     let (applied, event) = news(recorder, &next, &uid);
     let latest = recorder.lock().latest;

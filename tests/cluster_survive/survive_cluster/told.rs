@@ -122,7 +122,7 @@ async fn no_output_has_a_secret_value() {
     let (of_one, of_other) = (told(&scene, &daemon).await, told(&scene, &alone).await);
     let of = |place| &of_one.iter().find(|it| it.0 == place).unwrap().1;
     for (place, word) in [
-        ("log", "TRACE"),
+        ("log", "moorline_trace"),
         ("metrics", "moorline_"),
         ("events", "ApplyFailed"),
         ("leases", "moorline.dev/scope"),
