@@ -21,7 +21,19 @@ pub(crate) fn read_named() -> Result<Option<Kubeconfig>, ConnectError> {
     let value = std::env::var_os("KUBECONFIG").unwrap_or_default();
     let files: Vec<PathBuf> =
         std::env::split_paths(&value).filter(|file| !file.as_os_str().is_empty()).collect();
-    if files.is_empty() { Ok(None) } else { read(&files).map(Some) }
+    if files.is_empty() { Ok(None) } else { read(&existing(files)?).map(Some) }
+}
+
+/// Leaves the files out that do not exist: kubectl reads a list of which some are missing.
+fn existing(mut files: Vec<PathBuf>) -> Result<Vec<PathBuf>, ConnectError> {
+    let is_missing =
+        |file: &PathBuf| matches!(fs::metadata(file), Err(error) if error.kind() == ErrorKind::NotFound);
+    let named = files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(", ");
+    files.retain(|file| !is_missing(file));
+    match files.is_empty() {
+        true => Err(ConnectError::Nothing(format!("no file exists that KUBECONFIG names: {named}"))),
+        false => Ok(files),
+    }
 }
 
 /// Reads the file in the home directory.

@@ -150,6 +150,15 @@ fn an_error_names_the_file_and_the_line_and_quotes_no_value() {
     assert!(files.error(&["gone"]).starts_with("gone: No such file"), "{}", files.error(&["gone"]));
 }
 
+#[test]
+fn files_of_a_list_may_be_missing_but_not_all() {
+    let files = Files::new(&[("east", EAST)]);
+    let path = |name: &str| PathBuf::from(files.path(name));
+    assert_eq!(existing(vec![path("gone"), path("east"), path("away")]).unwrap(), [path("east")]);
+    let error = existing(vec![path("gone"), path("away")]).unwrap_err();
+    assert!(matches!(&error, ConnectError::Nothing(why) if why.contains("gone, ")), "{error}");
+}
+
 /// A kubeconfig of a server on the loopback, and of a program that logs in.
 fn with_program(address: &str) -> String {
     format!(
