@@ -128,6 +128,7 @@ use crate::api_client::ApiClient;
 use crate::cancellation::WriteGroup;
 use crate::change_log::ChangeLog;
 use crate::crd_watch::CrdWatch;
+use crate::kinds::escape as query;
 use crate::outage_log::OutageLog;
 use crate::rate_limit::{Limits, RateLimit};
 use crate::rewind_detection::WriteHistory;
@@ -395,9 +396,4 @@ impl Cluster {
         let unlisted = self.0.watches.unlisted(owner, &self.kinds());
         self.0.store.read(owner, unlisted, read)
     }
-}
-
-/// Encodes a query parameter.
-fn query(text: &str) -> String {
-    kinds::escape(text)
 }
