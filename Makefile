@@ -29,7 +29,7 @@ SANDBOX_TESTS := alone/moves_across $(addprefix cluster_apply/,claim_evidence la
 	$(addprefix cluster_survive/,api_server_away status_of_a_dead_daemon) page/history
 CORE_TESTS := $(filter-out $(PLANE_TESTS),$(TESTS))
 
-.PHONY: help test test-core test-sandbox test-minors test-programs simulation fmt check-fmt lint doc release dist image chart site control-plane tools install run deploy undeploy bench fuzz deny
+.PHONY: help test test-core test-sandbox test-minors test-programs oracles simulation fmt check-fmt lint doc release dist image chart site control-plane tools install run deploy undeploy bench fuzz deny
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r target what; do \
@@ -84,6 +84,9 @@ test-minors: control-plane ## the core tests on each supported minor version of 
 
 test-programs: ## compile every test, and run none
 	$(CARGO) test --workspace --locked --no-run
+
+oracles: ## secrets and signatures beside the libraries of SOPS and Sigstore and an emulation of AWS, on random inputs; as at night
+	CARGO='$(CARGO)' sh tests/oracles.sh
 
 simulation: ## the daemon through SEEDS random stories of faults; minutes
 	$(OPTIMISED) MOORLINE_SIMULATION_SEEDS='$(SEEDS)' $(CARGO) test --locked --test simulation -- --nocapture

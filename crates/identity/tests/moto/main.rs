@@ -2,7 +2,8 @@
 //!
 //! In: `MOORLINE_MOTO`, the host and port of `moto_server`, started with
 //! `INITIAL_NO_AUTH_ACTION_COUNT=5`, by which it checks all signatures after the first requests.
-//! Out: nothing; the test is ignored unless it is asked for.
+//! Out: nothing; the test is ignored unless it is asked for. `sh tests/oracles.sh moto` starts the
+//! server, and asks for it.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};

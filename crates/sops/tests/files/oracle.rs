@@ -103,7 +103,7 @@ fn files_of_the_library_are_decrypted_alike() {
         }
     }
     println!("{count} documents, {refused} left out, {same} byte for byte, {yaml} of YAML");
-    assert!(refused * 5 < count, "{refused} of {count} were left out");
+    assert!(refused * 50 < count, "{refused} of {count} were left out");
 }
 
 /// Returns bytes for a file that is no text.
@@ -149,7 +149,7 @@ fn own_files_are_decrypted_alike() {
         }
     }
     println!("{compared} documents, {refused} left out");
-    assert!(refused * 20 < count, "{refused} of {count} were left out");
+    assert!(refused * 50 < count, "{refused} of {count} were left out");
 }
 
 /// Returns the data key of [`encryption::KEY`], encrypted for the first identity: the content of a
