@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Brings the programs with which tests are made into target/tools: helm, kubectl, an older kubectl, promtool, prometheus,
-# sshd, crane, actionlint, mdbook. What is on PATH stays as it is.
+# sshd, crane, actionlint, mdbook, axe-core. What is on PATH stays as it is.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 tools=$PWD/target/tools
@@ -140,6 +140,14 @@ if [ ! -x target/dist-tools/bin/mdbook ]; then
     version=$(sed -n 's/^const MDBOOK: .*"mdbook", "\(.*\)").*/\1/p' crates/xtask/src/packaging/tools.rs)
     cargo install --quiet --locked mdbook --version "$version" --root target/dist-tools || true
     [ -x target/dist-tools/bin/mdbook ] || lacks mdbook "cargo does not build it"
+fi
+
+# Finds faults of accessibility on the status page.
+if [ ! -s "$tools/axe.min.js" ]; then
+    ! command -v npm >/dev/null 2>&1 ||
+        (cd "$work" && npm pack --silent axe-core@4.14.1 >/dev/null && tar -xzf axe-core-*.tgz package/axe.min.js &&
+            mv package/axe.min.js "$tools/axe.min.js") || true
+    [ -s "$tools/axe.min.js" ] || lacks axe.min.js "npm fetches no axe-core"
 fi
 
 # A browser, for the status page. It needs many libraries, so it is installed, and only by root on a machine of CI; elsewhere

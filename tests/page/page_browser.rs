@@ -3,7 +3,8 @@
 //! In: a board, served as the daemon serves it. Out: what a person sees and can do, with a mouse and without, on a screen and
 //! on a phone, with scripts and without; pictures of it lie in target/pictures.
 
-mod geometry;
+pub(crate) mod axe;
+pub(crate) mod geometry;
 
 use std::sync::Arc;
 

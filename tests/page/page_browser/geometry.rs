@@ -8,7 +8,7 @@ use moorline_test_support::browser::Browser;
 const SCROLLERS: &str = ".picture, .diff, .yaml, pre";
 
 /// Faults of the page that the browser shows.
-pub(super) fn faults(browser: &mut Browser) -> String {
+pub(crate) fn faults(browser: &mut Browser) -> String {
     let script = SCRIPT.replace("SCROLLERS", SCROLLERS);
     browser.value(&script).as_str().unwrap().to_owned()
 }
