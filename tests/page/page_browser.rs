@@ -7,17 +7,25 @@ pub(crate) mod axe;
 pub(crate) mod geometry;
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use crate::board::{board_with_every_state, config_lines, many, many_syncs};
 use crate::page_views::clusters::spread;
+use moorline::api::SyncName;
 use moorline::object::ObjectId;
-use moorline::report::board::{LiveDifference, LiveObject, ObjectWriter, RedactedBody, StatusBoard};
+use moorline::report::board::{
+    LiveDifference, LiveObject, ObjectWriter, RedactedBody, StatusBoard, SyncCard,
+};
 use moorline::serve::{LiveRequest, StatusPage, serve_page};
 use moorline_test_support::browser::Browser;
+use moorline_test_support::under_load::under_load;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, watch};
+
+/// Time limit that the project sets itself, from a change to the screen.
+const SCREEN_BAR: Duration = Duration::from_millis(500);
 
 /// A page that is served.
 struct Served {
@@ -307,17 +315,22 @@ fn what_changes_is_shown_by_itself_and_nothing_is_lost_by_it() {
     browser.until("it listens", "performance.getEntriesByType('resource').length > 1");
     browser.value("document.getElementById('kinds').open = true; document.querySelector('#kinds a').focus(); window.mark = 1; 0");
     let focused = browser.value("document.activeElement.getAttribute('href')");
-    let card = |board: &StatusBoard| (**board.card("ops", "base").unwrap()).clone();
-    served.board.send_modify(|board| {
-        let board = Arc::make_mut(board);
-        let healed = moorline::report::board::SyncCard {
-            name: moorline::api::SyncName::new("ops", "shop"),
-            ..card(board)
-        };
-        board.update_card(healed);
+    // Each right after the one before, which a limit of events a second would delay.
+    let (well, unwell) = (("base", "Synced"), ("unwell", "Degraded"));
+    let mut times = [well, unwell, well, unwell, well].map(|(other, state)| {
+        let begun = Instant::now();
+        served.board.send_modify(|board| {
+            let board = Arc::make_mut(board);
+            let card = (**board.card("ops", other).unwrap()).clone();
+            board.update_card(SyncCard { name: SyncName::new("ops", "shop"), ..card });
+        });
+        let shown = format!("document.querySelector('.verdict .badge').innerText.includes('{state}')");
+        browser.until("the page says so", &shown);
+        begun.elapsed()
     });
-    browser
-        .until("the page says so", "document.querySelector('.verdict .badge').innerText.includes('Synced')");
+    println!("changes were on the screen after {times:?}");
+    times.sort_unstable();
+    assert!(times[2] < under_load(SCREEN_BAR), "{times:?}");
     let node = "document.querySelector('#order a[aria-label=\"ops/shop: Synced\"]') !== null";
     browser.until("its state in the graph", node);
     assert_eq!(browser.value("window.mark"), 1, "it was not loaded anew");

@@ -15,8 +15,9 @@ use crate::serve::login::SessionEnd;
 use crate::serve::page::{self, Route};
 use crate::serve::rights::{DECISION_AGE, StreamRights};
 
-/// The shortest interval between two events of a stream.
-const MIN_EVENT_INTERVAL: Duration = Duration::from_millis(500);
+/// The shortest interval between two events of a stream. A change that waits for it, and the fetch
+/// of the page, stay within half a second.
+const MIN_EVENT_INTERVAL: Duration = Duration::from_millis(300);
 /// Interval of keep-alive comments: proxies close silent connections.
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(20);
 
