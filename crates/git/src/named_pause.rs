@@ -14,7 +14,7 @@ use ureq::http::HeaderMap;
 const LIMITED: [u16; 2] = [403, 429];
 /// A smaller number is a duration in seconds, a larger one the time in seconds since 1970.
 const FIRST_TIME: u64 = 1_000_000_000;
-/// The least pause until a time that has passed already.
+/// The least pause, also if the server names none, or a time that has passed already.
 const LEAST: Duration = Duration::from_secs(1);
 
 /// Headers about limits of requests.
@@ -43,7 +43,7 @@ impl LimitHeaders {
     pub(super) fn pause(&self, status: u16, date: Option<&str>, now: Timestamp) -> Option<Duration> {
         let server_time = date.and_then(http_date).unwrap_or(now);
         if let Some(asked) = &self.retry_after {
-            let seconds = || asked.trim().parse().ok().map(Duration::from_secs);
+            let seconds = || asked.trim().parse().ok().map(|all| Duration::from_secs(all).max(LEAST));
             return seconds().or_else(|| Some(until(http_date(asked.trim())?, server_time)));
         }
         // Any other answer only counts the requests down.
@@ -82,6 +82,7 @@ mod tests {
             let expect = [Some("9"), Some("0"), Some("7")].map(|value| value.map(str::to_owned));
             assert_eq!([read.retry_after, read.remaining, read.reset], expect);
         }
+        assert_eq!(LimitHeaders::of(&HeaderMap::new()), LimitHeaders::default());
     }
 
     #[test]
@@ -113,6 +114,14 @@ mod tests {
             (429, None, Some("0"), Some("99999999999999999999"), Some(date), None),
             (429, None, Some("0"), Some("18446744073709551615"), Some(date), None),
             (503, Some("Fri, 15 Jan 2027 08:02:00 GMT"), None, None, Some(date), Some(120)),
+            (503, Some("Fri, 15 Jan 2027 08:02:00 GMT"), None, None, Some(behind), Some(720)),
+            (503, Some("Fri, 15 Jan 2027 07:59:00 GMT"), None, None, Some(date), Some(1)),
+            // Without a pause, the next request would be the same one at once.
+            (429, Some("0"), None, None, Some(date), Some(1)),
+            (429, Some(" 30 "), None, None, Some(date), Some(30)),
+            (429, None, Some("0"), Some("0"), Some(date), Some(1)),
+            (429, None, Some("0"), Some(" 17 "), Some(date), Some(17)),
+            (429, None, Some("0"), Some("999999999"), Some(date), Some(999_999_999)),
             (503, Some("soon"), None, None, Some(date), None),
             (503, None, None, None, None, None),
         ] {

@@ -76,7 +76,12 @@ pub(super) async fn make_plan(
     sync: &SyncName,
     order: &ReconcileRequest,
 ) -> Result<NextPlan, String> {
-    let made = tokio::time::timeout(MAKE_TIMEOUT, plan_newest(context, sync, order)).await;
+    in_time(plan_newest(context, sync, order)).await
+}
+
+/// Returns the plan, unless it takes too long.
+async fn in_time(plan: impl Future<Output = Result<NextPlan, ReconcileError>>) -> Result<NextPlan, String> {
+    let made = tokio::time::timeout(MAKE_TIMEOUT, plan).await;
     let made = made.unwrap_or_else(|_| Err(too_late()));
     made.map_err(|error| sanitize(&error.message))
 }
@@ -204,4 +209,23 @@ fn needed_watches(context: &Context, sync: &SyncName, prepared: &PreparedRevisio
         need.namespaces.extend(id.namespace().map(Box::<str>::from));
     }
     need
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_plan_ends_after_a_minute() {
+        let begun = clock::now();
+        let late = in_time(std::future::pending()).await;
+        assert_eq!(late.unwrap_err(), "it took longer than 60 s");
+        assert_eq!(clock::since(begun).as_secs(), 60);
+        let slow = async {
+            tokio::time::sleep(Duration::from_secs(59)).await;
+            Err(ReconcileError { message: "no\u{1b}[1m file".to_owned(), ..too_late() })
+        };
+        let refused = in_time(slow).await.unwrap_err();
+        assert!(refused.starts_with("no") && !refused.contains('\u{1b}'), "{refused:?}");
+    }
 }

@@ -138,8 +138,7 @@ fn offer_after_limit(
     delivery: &Delivery,
 ) {
     let (notifier, known) = (notifier.clone(), context.reporting.notifications.known.subscribe());
-    let chance = crate::controller::chance();
-    let wait = async move { limit_ends(known, &notifier, left, chance).await };
+    let wait = async move { limit_ends(known, &notifier, left).await };
     withdraw_offer_until(&delivery.recorder, &delivery.notifier, &delivery.record.id, wait);
 }
 

@@ -77,21 +77,27 @@ impl HostLimits {
     }
 }
 
-/// Waits until the end of a limit, or until the Notifier is another one; `chance` is between 0
-/// and 1.
+/// Waits until the end of a limit and some moments more, or until the Notifier is another one.
 pub(super) async fn limit_ends(
-    mut known: watch::Receiver<KnownNotifiers>,
+    known: watch::Receiver<KnownNotifiers>,
     notifier: &CompiledNotifier,
     left: Duration,
-    chance: f64,
 ) {
+    wait_for(known, notifier, left + spread(crate::controller::chance())).await;
+}
+
+/// Returns the time that chance adds to a limit; `chance` is between 0 and 1.
+fn spread(chance: f64) -> Duration {
+    Duration::from_secs_f64(SPREAD * chance.clamp(0.0, 1.0))
+}
+
+async fn wait_for(mut known: watch::Receiver<KnownNotifiers>, notifier: &CompiledNotifier, pause: Duration) {
     let is_other = |known: &KnownNotifiers| {
         let now = known.sound.get(&*notifier.key());
         now.is_none_or(|now| (&now.uid, now.generation) != (&notifier.uid, notifier.generation))
     };
-    let end = tokio::time::sleep(left + Duration::from_secs_f64(SPREAD * chance.clamp(0.0, 1.0)));
     tokio::select! {
-        () = end => {}
+        () = tokio::time::sleep(pause) => {}
         _ = known.wait_for(is_other) => {}
     }
 }
@@ -103,9 +109,13 @@ mod tests {
     use super::*;
 
     fn notifier(name: &str, generation: i64) -> Arc<CompiledNotifier> {
+        with_uid(name, name, generation)
+    }
+
+    fn with_uid(name: &str, uid: &str, generation: i64) -> Arc<CompiledNotifier> {
         let resource = serde_json::json!({
             "apiVersion": "moorline.dev/v1alpha1", "kind": "Notifier",
-            "metadata": {"namespace": "apps", "name": name, "uid": name, "generation": generation},
+            "metadata": {"namespace": "apps", "name": name, "uid": uid, "generation": generation},
             "spec": {"github": {"url": "https://api.github.com"}, "transitions": ["Applied"]},
         });
         CompiledNotifier::compile(&serde_json::from_value(resource).unwrap(), "moorline").unwrap().into()
@@ -116,14 +126,52 @@ mod tests {
         let limits = HostLimits::default();
         let (own, other, newer) = (notifier("a", 1), notifier("b", 1), notifier("a", 2));
         let until = limits.note(&own, Duration::from_secs(600));
-        assert_eq!(limits.note(&own, Duration::from_secs(601)), until, "the same limit");
-        let left = [&own, &other, &newer].map(|notifier| limits.left(notifier));
-        assert_eq!(left, [Some(Duration::from_secs(600)), None, None]);
+        for seconds in [571, 601, 629] {
+            assert_eq!(limits.note(&own, Duration::from_secs(seconds)), until, "the same limit");
+        }
+        let replaced = with_uid("a", "b", 1);
+        let left = [&own, &other, &newer, &replaced].map(|notifier| limits.left(notifier));
+        assert_eq!(left, [Some(Duration::from_secs(600)), None, None, None]);
         tokio::time::advance(Duration::from_secs(599)).await;
         assert_eq!(limits.left(&own), Some(Duration::from_secs(1)));
         tokio::time::advance(Duration::from_secs(1)).await;
         assert_eq!(limits.left(&own), None);
         assert_ne!(limits.note(&own, Duration::from_secs(600)), until, "another limit");
+        limits.note(&newer, Duration::from_secs(600));
+        let left = [&own, &newer].map(|notifier| limits.left(notifier));
+        assert_eq!(left, [None, Some(Duration::from_secs(600))], "another spec may have another login");
+        // Of several limits, the last one that was named counts.
+        for seconds in [900, 300] {
+            limits.note(&own, Duration::from_secs(seconds));
+            assert_eq!(limits.left(&own), Some(Duration::from_secs(seconds)));
+        }
+        // Limits that have ended are not kept.
+        tokio::time::advance(Duration::from_secs(300)).await;
+        limits.note(&other, Duration::from_secs(1));
+        assert_eq!(limits.lock().keys().map(|name| &**name).collect::<Vec<_>>(), ["apps/b"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn chance_spreads_the_requests_after_a_limit_within_its_bound() {
+        let expect = [(0.0, 0), (0.5, 2500), (1.0, 5000), (-1.0, 0), (2.0, 5000)];
+        for (chance, milliseconds) in expect {
+            assert_eq!(spread(chance), Duration::from_millis(milliseconds), "{chance}");
+        }
+        let own = notifier("a", 1);
+        let known = watch::Sender::new(KnownNotifiers::default());
+        known.send_modify(|known| drop(known.sound.insert("apps/a".into(), own.clone())));
+        let wait = async || {
+            let begun = clock::now();
+            limit_ends(known.subscribe(), &own, Duration::from_secs(600)).await;
+            clock::since(begun)
+        };
+        let mut found = std::collections::BTreeSet::new();
+        for _ in 0..20 {
+            found.insert(wait().await);
+        }
+        let (first, last) = (found.first().unwrap().as_millis(), found.last().unwrap().as_millis());
+        assert!(first >= 600_000 && last <= 605_001, "{found:?}");
+        assert!(found.len() > 10, "each wait has a time of its own: {found:?}");
     }
 
     #[tokio::test(start_paused = true)]
@@ -136,7 +184,7 @@ mod tests {
         set(&own);
         let took = async |change: Option<&Arc<CompiledNotifier>>| {
             let begun = clock::now();
-            let wait = limit_ends(known.subscribe(), &own, Duration::from_secs(600), 0.0);
+            let wait = wait_for(known.subscribe(), &own, Duration::from_secs(600));
             let change = async {
                 tokio::time::sleep(Duration::from_secs(10)).await;
                 change.into_iter().for_each(set);
@@ -147,5 +195,7 @@ mod tests {
         assert_eq!(took(None).await, 600);
         assert_eq!(took(Some(&own)).await, 600, "the list was read again");
         assert_eq!(took(Some(&notifier("a", 2))).await, 10);
+        set(&own);
+        assert_eq!(took(Some(&with_uid("a", "b", 1))).await, 10, "it was replaced");
     }
 }

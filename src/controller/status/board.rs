@@ -108,6 +108,19 @@ mod tests {
     use crate::cluster::lease::WritePermit;
     use crate::metrics::Metrics;
     use crate::sandbox::{Options, Sandbox};
+
+    #[test]
+    fn the_page_knows_the_begin_of_the_term() {
+        let board = Board::new(true);
+        let newest = board.watch();
+        assert_eq!(newest.borrow().term_began, 0);
+        let before = jiff::Timestamp::now().as_millisecond();
+        board.begin_term();
+        let began = newest.borrow().term_began;
+        assert!((before..=jiff::Timestamp::now().as_millisecond()).contains(&began), "{began}");
+        // No row of the page has changed.
+        assert!(!newest.has_changed().unwrap());
+    }
     use crate::settings::Settings;
 
     #[tokio::test(start_paused = true)]

@@ -79,15 +79,21 @@ fn each_cluster_has_a_row_with_state_version_and_syncs() {
     assert!(page(&board, "/clusters?q=nothing").contains("No cluster matches the filter."));
 }
 
-#[test]
-fn the_page_has_a_bound_and_the_filter_finds_the_others() {
-    let mut board = StatusBoard::clone(&many_syncs(501));
+/// As many clusters as Syncs.
+fn one_cluster_each(count: usize) -> StatusBoard {
+    let mut board = many_syncs(count);
     let cards: Vec<SyncCard> = board.cards.values().map(|card| SyncCard::clone(card)).collect();
     for (at, card) in cards.into_iter().enumerate() {
         let cluster = Some(format!("ops/c-{at:03}").into());
         let source = Arc::new(SourceSummary { cluster, ..SourceSummary::clone(&card.source) });
         board.update_card(SyncCard { source, ..card });
     }
+    board
+}
+
+#[test]
+fn the_page_has_a_bound_and_the_filter_finds_the_others() {
+    let board = one_cluster_each(501);
     let html = page(&board, "/clusters");
     assert!(html.contains("501 clusters; the first 500 are shown"), "{html}");
     assert_eq!(html.matches("<th scope=\"row\">").count(), 500);
@@ -126,19 +132,29 @@ fn the_overview_finds_and_groups_syncs_by_cluster() {
 }
 
 #[test]
-fn the_page_has_five_hundred_clusters_and_the_filter_finds_the_others() {
-    let mut board = many_syncs(501);
-    let cards: Vec<SyncCard> = board.cards.values().map(|card| SyncCard::clone(card)).collect();
-    for (at, card) in cards.into_iter().enumerate() {
-        let cluster = Some(format!("ops/c{at:03}").into());
-        let source = Arc::new(SourceSummary { cluster, ..SourceSummary::clone(&card.source) });
-        board.update_card(SyncCard { source, ..card });
-    }
-    let html = page(&board, "/clusters");
-    assert!(html.contains("501 clusters; the first 500 are shown"), "{html}");
+fn the_bound_of_the_page_is_for_clusters_that_match() {
+    let full = one_cluster_each(500);
+    let html = page(&full, "/clusters");
+    assert!(html.contains("500 clusters") && !html.contains("are shown"), "{html}");
     assert_eq!(html.matches("<th scope=\"row\">").count(), 500);
-    assert!(!html.contains(">ops/c500</a>") && page(&board, "/clusters?q=c500").contains(">ops/c500</a>"));
-    assert_eq!(data(&board, "/api/v1/clusters")["clusters"].as_array().map(Vec::len), Some(501));
+    let board = one_cluster_each(601);
+    for (query, text, rows) in [
+        ("?q=c-1", "100 of 601 clusters", 100),
+        ("?q=ops", "601 clusters; the first 500 are shown", 500),
+        ("?q=c-600", "1 of 601 clusters", 1),
+    ] {
+        let html = page(&board, &format!("/clusters{query}"));
+        assert!(html.contains(text), "{query}: {html}");
+        assert_eq!(html.contains("are shown"), rows == 500, "{query}");
+        assert_eq!(html.matches("<th scope=\"row\">").count(), rows, "{query}");
+    }
+    // The rows are in the order of the names, and so are those of the data.
+    let html = page(&board, "/clusters");
+    let names = (0..500).map(|nth| html.find(&format!("ops/c-{nth:03}</a>")).expect("a row"));
+    assert!(names.is_sorted());
+    let found = data(&board, "/api/v1/clusters");
+    let names = found["clusters"].as_array().unwrap().iter().map(|row| row["name"].as_str().unwrap());
+    assert!(names.eq((0..601).map(|nth| format!("ops/c-{nth:03}"))));
 }
 
 #[test]

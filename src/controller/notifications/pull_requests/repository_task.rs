@@ -38,7 +38,7 @@ pub(super) async fn keep_repository(
         context.cluster.terms().wait_until_leading().await;
         let Some(notifier) = center.current(&key.notifier) else { return };
         if let Some(left) = center.limits.left(&notifier) {
-            limit_ends(center.known.subscribe(), &notifier, left, crate::controller::chance()).await;
+            limit_ends(center.known.subscribe(), &notifier, left).await;
             continue;
         }
         let result = {
