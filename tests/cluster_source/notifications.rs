@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 
 use super::notification_wire::{OTHERS, WireFacts, assert_wire};
-use moorline_test_support::daemon::until;
+use moorline_test_support::daemon::{Daemon, until};
 use moorline_test_support::fault_proxy::Fate;
 use moorline_test_support::git_server::{Reply, Request};
 use moorline_test_support::rest::send_request;
@@ -112,6 +112,49 @@ async fn until_records(scene: &Scene, state: &str, count: usize) {
     .await;
 }
 
+/// Kills the daemon when a service has a notification, and its record cannot be written.
+async fn kill_before_the_record(scene: &Scene, services: &Services, daemon: Daemon) {
+    let (of_rule, before) = (services.clone(), services.ids().len());
+    scene.proxy.rule(move |one| {
+        let is_record = one.writes() && one.path.contains("/syncs/shop/status");
+        if is_record && of_rule.ids().len() > before { Fate::Drop } else { Fate::Pass }
+    });
+    scene.push(&[("app/a.json".to_owned(), config_map("a", "4"))]);
+    until("it is sent", async || (services.ids().len() == before + 1).then_some(())).await;
+    daemon.signal("KILL");
+    drop(daemon);
+    scene.proxy.heal();
+}
+
+/// Waits until the notification without a record was sent once more, with the same id.
+async fn until_repeated_once(scene: &Scene, services: &Services) {
+    let times = || services.ids().into_values().map(|(_, times)| times).collect::<Vec<_>>();
+    until("it is sent again", async || times().contains(&2).then_some(())).await;
+    until_records(scene, "Waiting", 0).await;
+    scene.settle().await;
+    let mut times = times();
+    times.sort_unstable();
+    assert_eq!(times, [1, 1, 1, 2]);
+}
+
+/// A Secret is refused, and repaired. No service hears its value.
+async fn fail_with_a_secret(scene: &Scene, services: &Services) {
+    let secret = |field: &str| {
+        let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "login"},
+            field: {"password": "planted-in-git"}});
+        ("app/login.json".to_owned(), secret.to_string())
+    };
+    let heard = |wanted: &str| services.ids().values().any(|(transition, _)| transition == wanted);
+    scene.push(&[secret("data")]);
+    until("the failure is sent", async || heard("Failed").then_some(())).await;
+    scene.push(&[secret("stringData")]);
+    until("the recovery is sent", async || heard("Recovered").then_some(())).await;
+    for request in &*services.heard.lock().unwrap() {
+        let body = String::from_utf8_lossy(&request.body);
+        assert!(!body.contains("planted") && !request.path.contains("planted"), "{}: {body}", request.path);
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_commit_gets_its_status_and_a_killed_daemon_loses_nothing() {
     let Some(scene) = Scene::new("notifications").await else { return };
@@ -173,7 +216,7 @@ async fn a_commit_gets_its_status_and_a_killed_daemon_loses_nothing() {
         false => Fate::Pass,
     });
     let third = scene.push(&[map("3")]);
-    let _daemon = scene.daemon_with(&arguments);
+    let daemon = scene.daemon_with(&arguments);
     scene.until_ready("shop", &third).await;
     assert_eq!((services.statuses().len(), services.ids().len()), (4, 2), "nobody is known yet");
     scene.proxy.heal();
@@ -185,6 +228,11 @@ async fn a_commit_gets_its_status_and_a_killed_daemon_loses_nothing() {
         (found["status"]["conditions"][0]["reason"] == "SpecInvalid").then_some(())
     })
     .await;
+    until_records(&scene, "Waiting", 0).await;
+    kill_before_the_record(&scene, &services, daemon).await;
+    let _daemon = scene.daemon_with(&arguments);
+    until_repeated_once(&scene, &services).await;
+    fail_with_a_secret(&scene, &services).await;
     scene.delete_sync("shop").await;
     send_request(&scene.admin, "DELETE", &format!("{DEFINITIONS}/notifiers.moorline.dev"), json!(null))
         .await
