@@ -9,7 +9,7 @@ use std::sync::Arc;
 use moorline_sops::{Format, KeyHolder, SecretBytes, SopsError};
 
 use super::DecryptionKeys;
-use super::services::{Refusals, ServiceHolder, WantedKey};
+use super::services::{Refusals, ServiceHolder, ServiceKeys, WantedKey};
 use crate::tree::{DecryptedBytes, FileTree, MemoryLimitError, TreeEntry};
 
 /// Memory for the parts of an encrypted file, for each of its bytes.
@@ -34,9 +34,25 @@ pub fn decrypt_files(
     keys: &DecryptionKeys,
     refusals: &Refusals,
 ) -> Result<DecryptedFiles, MemoryLimitError> {
-    let services = ServiceHolder::new(keys.services(), refusals);
-    let mut holders = keys.holders();
-    holders.push(&services);
+    decrypt_all(tree, keys.holders(), &ServiceHolder::new(keys.services(), refusals))
+}
+
+/// Decrypts every file of a tree that SOPS encrypted, with the keys of these holders. No server is
+/// asked.
+pub fn decrypt_with_holders(
+    tree: &FileTree,
+    holders: Vec<&dyn KeyHolder>,
+) -> Result<FileTree, MemoryLimitError> {
+    let (keys, refusals) = (ServiceKeys::default(), Refusals::new());
+    Ok(decrypt_all(tree, holders, &ServiceHolder::new(&keys, &refusals))?.tree)
+}
+
+fn decrypt_all<'a>(
+    tree: &FileTree,
+    mut holders: Vec<&'a dyn KeyHolder>,
+    services: &'a ServiceHolder<'_>,
+) -> Result<DecryptedFiles, MemoryLimitError> {
+    holders.push(services);
     let (mut entries, mut wanted) = (Vec::new(), BTreeSet::new());
     for (path, entry) in tree.entries() {
         let TreeEntry::File(bytes) = entry else { continue };
