@@ -64,8 +64,10 @@ pub(super) struct Selection {
     #[arg(long, value_name = "PREFIX")]
     allow_remote: Vec<String>,
 
-    /// Decrypt files that SOPS encrypted, with the identities of age in SOPS_AGE_KEY_FILE,
-    /// SOPS_AGE_KEY or ~/.config/sops/age/keys.txt. Without it, they are refused
+    /// Decrypt files that SOPS encrypted, with your keys: identities of age in
+    /// SOPS_AGE_KEY_FILE, SOPS_AGE_KEY or ~/.config/sops/age/keys.txt, the ssh key in
+    /// SOPS_AGE_SSH_PRIVATE_KEY_FILE or ~/.ssh, and the keyring of gpg. Without it, they are
+    /// refused
     #[arg(long)]
     pub(super) decrypt: bool,
 

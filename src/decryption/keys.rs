@@ -186,7 +186,7 @@ impl DecryptionKeys {
     }
 
     /// Returns the holders of the keys that need no server, in the order in which they are asked.
-    pub(super) fn holders(&self) -> Vec<&dyn KeyHolder> {
+    pub fn holders(&self) -> Vec<&dyn KeyHolder> {
         let age = self.age.iter().map(|identities| -> &dyn KeyHolder { identities });
         let openpgp = self.openpgp.iter().map(|keys| -> &dyn KeyHolder { keys });
         age.chain(openpgp).collect()

@@ -10,7 +10,7 @@ mod keys;
 mod mask_files;
 mod services;
 
-pub use decrypt_files::{DecryptedFiles, decrypt_files};
+pub use decrypt_files::{DecryptedFiles, decrypt_files, decrypt_with_holders};
 pub use keys::{DecryptionKeys, KeyEntryError};
 pub use mask_files::mask_files;
 pub use services::{Refusals, ServiceKeys, WantedKey};

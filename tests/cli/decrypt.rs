@@ -6,10 +6,10 @@ use moorline_test_support::command::Folder;
 use moorline_test_support::sops::{AGE_KEYS, encrypt_yaml};
 use serde_json::json;
 
-const PLANTED: &str = "hunter2-planted";
+pub(super) const PLANTED: &str = "hunter2-planted";
 
 /// Runs a command with these variables and no other; returns its exit code and outputs.
-fn run(folder: &Folder, arguments: &[&str], variables: &[(&str, &str)]) -> (i32, String, String) {
+pub(super) fn run(folder: &Folder, arguments: &[&str], variables: &[(&str, &str)]) -> (i32, String, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_moorline"));
     command.args(arguments).current_dir(&folder.0).env_clear().envs(variables.iter().copied());
     let output = command.output().unwrap();

@@ -8,6 +8,7 @@ mod check;
 mod cli;
 mod cli_plan;
 mod decrypt;
+mod decrypt_own_keys;
 mod documents;
 mod examples;
 mod fleet;

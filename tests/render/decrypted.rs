@@ -152,6 +152,39 @@ fn files_are_decrypted_by_the_end_of_their_names() {
     assert!(!format!("{tree:?}").contains(PLANTED));
 }
 
+/// The kind of a document decides, in any spelling; other places may have the word.
+#[test]
+fn only_a_document_of_kind_sops_secret_stays_encrypted() {
+    let keys = AGE_KEYS[0].metadata();
+    let word = "kind: SopsSecret";
+    let secret =
+        json!({"kind": "Secret", "about": word, "spec": {"kind": "SopsSecret"}, "data": {"b": PLANTED}});
+    let resource = json!({"kind": "SopsSecret", "spec": {"secretTemplates": [{"b": PLANTED}]}});
+    let (secret, custom) =
+        (encrypt_yaml(&secret, &["data"], &keys), encrypt_yaml(&resource, &["spec"], &keys));
+    let tree = decrypted(&[
+        ("comment.yaml", format!("# no {word}\n{secret}")),
+        ("value.yaml", secret.clone()),
+        ("lines.env", encrypt_dotenv(&[("KEY", PLANTED)], &keys) + "# kind: SopsSecret\n"),
+        ("custom.yaml", custom.clone()),
+        ("custom.json", encrypt_json(&resource, &["spec"], &keys)),
+        ("single.yaml", custom.replace("\"SopsSecret\"", "'SopsSecret'")),
+        ("second.yaml", format!("{secret}---\n{custom}")),
+    ]);
+    for path in ["comment.yaml", "value.yaml", "lines.env"] {
+        assert!(tree.is_decrypted(path), "{path}: {:?}", tree.read(path));
+    }
+    for path in ["custom.yaml", "custom.json", "single.yaml", "second.yaml"] {
+        let bytes = tree.read(path).expect(path).to_vec();
+        assert!(!tree.is_decrypted(path) && has_ciphertext(&bytes), "{path}");
+    }
+}
+
+fn has_ciphertext(bytes: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(bytes);
+    text.contains("ENC[AES256_GCM,") && !text.contains(PLANTED)
+}
+
 #[test]
 fn a_decrypted_tree_stays_within_its_memory() {
     let document = json!({"data": {"b": "x".repeat(100_000)}});

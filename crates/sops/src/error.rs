@@ -70,6 +70,11 @@ pub enum Problem {
     /// Two rules for the choice of values.
     #[error("sops has both {0} and {1}, but may have one rule for the choice of values")]
     Rules(&'static str, &'static str),
+    /// Comments choose the values, and the MAC covers only these.
+    #[error(
+        "sops has both mac_only_encrypted and {0}, so a plain value in place of an encrypted one cannot be noticed; encrypt the file again with only one of them"
+    )]
+    Uncovered(&'static str),
     /// No key of a group opens its part.
     #[error("no key here opens {what}: {tried}; add a key, or run `sops updatekeys` with one that is here")]
     NoKey {

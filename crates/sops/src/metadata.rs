@@ -169,6 +169,9 @@ fn rule(top: &Fields<'_>) -> Result<Rule, Refusal> {
         "encrypted_suffix" => Rule::EncryptedSuffix(text),
         "unencrypted_regex" => Rule::UnencryptedRegex(regex()?),
         "encrypted_regex" => Rule::EncryptedRegex(regex()?),
+        _ if top.boolean("mac_only_encrypted")? => {
+            return Err(Refusal::new(top.line, Problem::Uncovered(name)));
+        }
         _ => Rule::Comments,
     })
 }
@@ -384,6 +387,16 @@ mod tests {
             message(vec![text("version", &"x".repeat(9)), text("mac_only_encrypted", "maybe")]),
             format!("f:7: sops.mac_only_encrypted must be true or false; {again}")
         );
+        for rule in ["encrypted_comment_regex", "unencrypted_comment_regex"] {
+            assert_eq!(message(vec![text(rule, "a")]), "");
+            assert_eq!(message(vec![text(rule, "a"), text("mac_only_encrypted", "false")]), "");
+            assert_eq!(
+                message(vec![text(rule, "a"), text("mac_only_encrypted", "true")]),
+                format!(
+                    "f:3: sops has both mac_only_encrypted and {rule}, so a plain value in place of an encrypted one cannot be noticed; encrypt the file again with only one of them"
+                )
+            );
+        }
         let many = vec![vec![text("enc", "e")]; MAX_KEYS + 1];
         assert_eq!(
             message(vec![keyed("pgp", list(many))]),

@@ -3,7 +3,8 @@
 //! In: a rule of the metadata, and the keys on the path of a value.
 //! Out: the answer if the value must be encrypted. A rule holds for a value if any key on its path
 //! fits. Rules about comments are not evaluated: comments are placed differently by each writer, so
-//! a value counts as encrypted if it has that form, and the MAC decides.
+//! a value counts as encrypted if it has that form, and the MAC decides. So the MAC has to cover
+//! all values: with `mac_only_encrypted`, such a rule is refused.
 
 use regex::bytes::{Regex, RegexBuilder};
 

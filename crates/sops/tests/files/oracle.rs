@@ -72,7 +72,8 @@ fn files_of_the_library_are_decrypted_alike() {
         let request = json!({
             "op": "encrypt", "format": name(format), "groups": groups, "threshold": threshold,
             "rule": rule.map_or("", |(name, _)| name), "pattern": rule.map_or("", |(_, pattern)| pattern),
-            "only_encrypted": chance.below(2) == 0,
+            // With a rule about comments, this is refused.
+            "only_encrypted": chance.below(2) == 0 && !rule.is_some_and(|(name, _)| name.ends_with("comment_regex")),
         });
         // The library refuses some documents, such as a comment rule that fits encrypted text.
         let Ok(file) = library.ask(request.clone(), &plain) else {
