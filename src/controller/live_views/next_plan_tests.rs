@@ -73,7 +73,7 @@ async fn one_plan_is_made_at_a_time_and_the_viewers_who_wait_have_a_bound() {
     let mut context = Context::from_waker(Waker::noop());
     // A plan of another Sync is made at this moment.
     let turn = views.plan_turn.acquire().await.unwrap();
-    let ask = |nth: usize| Box::pin(views.next_plan(if nth % 2 == 0 { &home } else { &east }));
+    let ask = |nth: usize| Box::pin(views.next_plan(if nth.is_multiple_of(2) { &home } else { &east }));
     let mut waiting: Vec<_> = (0..MAX_PLAN_VIEWERS).map(ask).collect();
     for viewer in &mut waiting {
         assert!(Pin::new(viewer).poll(&mut context).is_pending());
