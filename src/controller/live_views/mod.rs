@@ -9,8 +9,6 @@ mod event_reader;
 mod live_objects;
 mod log_reader;
 mod next_plan;
-#[cfg(test)]
-mod next_plan_tests;
 mod shared_reads;
 mod tree_reader;
 mod view_reads;
