@@ -9,6 +9,8 @@ mod event_reader;
 mod live_objects;
 mod log_reader;
 mod next_plan;
+#[cfg(test)]
+mod plan_tests;
 mod shared_reads;
 mod tree_reader;
 mod view_reads;

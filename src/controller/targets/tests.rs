@@ -114,7 +114,7 @@ impl Hub {
             disk: Some("/".into()),
             ending,
         };
-        let context = Arc::new(Context::new(cluster, Board::new(false), parts));
+        let context = Arc::new(Context::new(cluster, Board::new(true), parts));
         let lines = Arc::<Mutex<Vec<(String, ClientLink)>>>::default();
         let (known, server, other) = (lines.clone(), east.clone(), west.clone());
         let switched = Arc::<AtomicBool>::default();
