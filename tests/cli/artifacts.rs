@@ -136,6 +136,39 @@ fn a_pulled_archive_leads_nowhere_else() {
     }
 }
 
+/// Layers as `oras push a.yaml app` makes them.
+#[test]
+fn files_and_folders_of_oras_are_pulled() {
+    let folder = Folder::new("pull-oras", &[("ca", b"")]);
+    let root = tempfile::tempdir().unwrap();
+    let registry = ArtifactRegistry::start(root.path());
+    fs::write(folder.0.join("ca.crt"), &registry.authority.pem).unwrap();
+    let packed = gzip(&tar(&[("app", b'5', b""), ("app/c.yaml", b'0', b"c")]));
+    let layer = |title: &str, bytes: &[u8]| {
+        registry.blob(bytes);
+        json!({"mediaType": "application/vnd.oci.image.layer.v1.tar", "digest": digest(bytes), "size": bytes.len(),
+            "annotations": {"org.opencontainers.image.title": title}})
+    };
+    let mut app = layer("app", &packed);
+    app["annotations"]["io.deis.oras.content.unpack"] = json!("true");
+    for (name, first) in [("v1", "a.yaml"), ("evil", "../evil")] {
+        let layers = json!([layer(first, CONFIG_MAP), app]);
+        let media = "application/vnd.oci.image.manifest.v1+json";
+        registry.manifest("shop", name, media, &json!({"schemaVersion": 2, "layers": layers}));
+    }
+    let pull = |name: &str| {
+        let url = format!("{}:{name}", registry.url("shop"));
+        moorline(&folder, &["pull", &url, &format!("to/{name}"), "--ca-file", "ca.crt"])
+    };
+    assert_eq!(pull("v1").code, 0);
+    let found = files(&folder.0.join("to/v1"));
+    let expect = [("a.yaml", CONFIG_MAP), ("app/c.yaml", b"c")];
+    assert_eq!(found, expect.map(|(path, text)| (path.to_owned(), text.to_owned())).into());
+    let refused = pull("evil");
+    assert!(refused.code == 1 && refused.words.contains("leads elsewhere"), "{refused:?}");
+    assert!(!folder.0.join("to/evil").exists() && !folder.0.join("evil").exists());
+}
+
 /// go-containerregistry is what Flux reads artifacts with.
 #[test]
 fn another_client_reads_what_is_pushed_and_its_packages_are_pulled() {

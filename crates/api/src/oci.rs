@@ -69,7 +69,7 @@ pub struct OciSource {
         .message("write the name of a ServiceAccount in the Sync's own namespace, such as puller"))]
     pub service_account_name: Option<String>,
 
-    /// The layer with the files; defaults to the only layer of the artifact.
+    /// The layer with the files; defaults to the only layer of the artifact, or to all if each has a title.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub layer: Option<OciLayer>,
 }
@@ -113,7 +113,7 @@ pub struct OciRef {
 #[derive(Serialize, Deserialize, KubeSchema, Debug, Clone, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct OciLayer {
-    /// The media type of the layer; needed only if the artifact has several layers.
+    /// The media type of the layer; needed only if the artifact has several layers that do not all have titles.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 255))]
     #[x_kube(validation = Rule::new("self.matches('^[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]*/[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]*$')")

@@ -162,6 +162,11 @@ impl<R: Read> TarReader<R> {
         Ok(())
     }
 
+    /// Returns the bytes and entries that the archive did not use of its limits.
+    pub(super) fn left(&self) -> (u64, usize) {
+        (self.limits.bytes, self.limits.entries.saturating_sub(self.entries))
+    }
+
     fn skip(&mut self) -> Result<(), TarError> {
         self.begin()?;
         self.content += std::mem::take(&mut self.padding);

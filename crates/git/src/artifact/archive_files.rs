@@ -27,22 +27,58 @@ pub(super) struct ArchiveFile {
     pub(super) size: u64,
 }
 
-/// Reads the files of an archive from beginning to end.
-pub(super) struct ArchiveFiles<R> {
-    entries: TarReader<R>,
+/// Bytes and files that the layers of an artifact may still have.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct FileLimits {
+    bytes: u64,
+    entries: usize,
     path_bytes: u64,
 }
 
+impl FileLimits {
+    /// Limits of files that unpack to at most `bytes` together.
+    pub(super) fn of_bytes(bytes: u64) -> Self {
+        Self { bytes, entries: MAX_FILES, path_bytes: MAX_PATH_BYTES }
+    }
+
+    /// Counts a file that is in no archive.
+    pub(super) fn count_file(&mut self, path: &str, size: u64) -> Result<(), Error> {
+        self.bytes = self.bytes.checked_sub(size).ok_or(TarError::TooLarge)?;
+        self.entries = self.entries.checked_sub(1).ok_or(TarError::TooMany)?;
+        self.count_path(path)
+    }
+
+    fn count_path(&mut self, path: &str) -> Result<(), Error> {
+        match self.path_bytes.checked_sub(path.len() as u64) {
+            Some(left) => self.path_bytes = left,
+            None => return refuse(format!("has paths of more than {MAX_PATH_BYTES} bytes together")),
+        }
+        Ok(())
+    }
+}
+
+/// Reads the files of an archive from beginning to end.
+pub(super) struct ArchiveFiles<R> {
+    entries: TarReader<R>,
+    limits: FileLimits,
+}
+
 impl<R: Read> ArchiveFiles<R> {
-    /// Reads an archive that unpacks to at most `limit` bytes.
-    pub(super) fn new(input: R, limit: u64) -> Self {
-        let limits = TarLimits {
-            bytes: limit,
-            entries: MAX_FILES,
+    /// Reads an archive within limits.
+    pub(super) fn new(input: R, limits: FileLimits) -> Self {
+        let tar = TarLimits {
+            bytes: limits.bytes,
+            entries: limits.entries,
             path_bytes: MAX_EXTENSION_BYTES,
             skips_targets: true,
         };
-        Self { entries: TarReader::new(input, limits), path_bytes: 0 }
+        Self { entries: TarReader::new(input, tar), limits }
+    }
+
+    /// Returns the part of the limits that the archive did not use.
+    pub(super) fn left(&self) -> FileLimits {
+        let (bytes, entries) = self.entries.left();
+        FileLimits { bytes, entries, path_bytes: self.limits.path_bytes }
     }
 
     /// Returns the next file; none at the end. Content of the last one that was not read is
@@ -50,13 +86,11 @@ impl<R: Read> ArchiveFiles<R> {
     pub(super) fn next_file(&mut self) -> Result<Option<ArchiveFile>, Error> {
         while let Some(entry) = self.entries.next_entry()? {
             match entry.kind {
-                b'5' => drop(path(&entry.path)?),
+                b'5' => drop(sound_path(&entry.path).or_else(has)?),
                 b'0' | b'\0' | b'7' => {
-                    let Some(path) = path(&entry.path)? else { return refuse("has a file without a name") };
-                    self.path_bytes += path.len() as u64;
-                    if self.path_bytes > MAX_PATH_BYTES {
-                        return refuse(format!("has paths of more than {MAX_PATH_BYTES} bytes together"));
-                    }
+                    let path = sound_path(&entry.path).or_else(has)?;
+                    let Some(path) = path else { return refuse("has a file without a name") };
+                    self.limits.count_path(&path)?;
                     self.entries.begin()?;
                     return Ok(Some(ArchiveFile { path, size: entry.size }));
                 }
@@ -101,23 +135,28 @@ impl From<TarError> for Error {
     }
 }
 
-/// Returns a path without `.`; none for the root itself.
-fn path(given: &str) -> Result<Option<Box<str>>, Error> {
+/// Returns a path without `.`, none for the root itself; or the problem of the path.
+pub(super) fn sound_path(given: &str) -> Result<Option<Box<str>>, Cow<'static, str>> {
     let Some(parts) = path_parts(given) else {
-        return refuse(
-            "has a path that leads elsewhere: one that begins with a slash, or has .., a backslash or a control character",
+        return Err(
+            "a path that leads elsewhere: one that begins with a slash, or has .., a backslash or a control character"
+                .into(),
         );
     };
     if given.len() > MAX_ONE_PATH_BYTES || parts.len() > MAX_DEPTH {
-        return refuse(format!(
-            "has a path of more than {MAX_ONE_PATH_BYTES} bytes, or of more than {MAX_DEPTH} folders"
-        ));
+        let problem =
+            format!("a path of more than {MAX_ONE_PATH_BYTES} bytes, or of more than {MAX_DEPTH} folders");
+        return Err(problem.into());
     }
     Ok((!parts.is_empty()).then(|| parts.join("/").into()))
 }
 
-/// Returns a path from an archive for a message.
-fn shown(path: &str) -> String {
+fn has<T>(problem: Cow<'static, str>) -> Result<T, Error> {
+    refuse(format!("has {problem}"))
+}
+
+/// Returns a path from a registry for a message.
+pub(super) fn shown(path: &str) -> String {
     moorline_core::sanitize::sanitize(&path.chars().take(100).collect::<String>())
 }
 
@@ -145,7 +184,7 @@ mod tests {
     }
 
     fn read(archive: &[u8], limit: u64) -> Result<Vec<(String, String)>, String> {
-        let mut reader = ArchiveFiles::new(archive, limit);
+        let mut reader = ArchiveFiles::new(archive, FileLimits::of_bytes(limit));
         let mut found = Vec::new();
         while let Some(file) = reader.next_file().map_err(|error| error.to_string())? {
             let mut content = Vec::new();

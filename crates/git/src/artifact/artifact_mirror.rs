@@ -2,9 +2,9 @@
 //!
 //! In: a client and a folder.
 //! Out: revisions, and the files of each as a commit of a bare Git store. The commit is made here
-//! from the files of the layer, so it depends on nothing but the content; the store remembers which
-//! digest it belongs to. A revision is identified by its digest: the manifest and the layer are
-//! used only if their content has that digest.
+//! from the files of the layers, so it depends on nothing but the content; the store remembers
+//! which digest it belongs to. A revision is identified by its digest: the manifest and the layers
+//! are used only if their content has that digest.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -21,9 +21,9 @@ use super::super::mirror::MirrorLimits;
 use super::super::revision::{ObjectHash, Revision};
 use super::super::store::{self, ObjectStore};
 use super::artifact_reference::ArtifactReference;
-use super::layer_download::{download_layer, find_layer};
+use super::layer_choice::LayerEntry;
+use super::layer_download::{download_layers, find_layers};
 use super::layer_files::{FileContent, visit_files};
-use super::manifest::LayerEntry;
 use super::pack_writer::PackWriter;
 use super::registry_client::RegistryClient;
 use super::tag_list::{list_own_tags, list_tags};
@@ -35,8 +35,8 @@ use moorline_runtime::clock;
 /// File of a store with the commit of each digest.
 const COMMITS: &str = "artifacts";
 
-/// File of a layer while it is read, beside the stores.
-const LAYER: &str = "layer.unfinished";
+/// File of the layers while they are read, beside the stores.
+const LAYERS: &str = "layer.unfinished";
 
 /// Maximum number of digests that a store remembers; as many as a store keeps complete commits.
 const MAX_COMMITS: usize = 16;
@@ -224,32 +224,31 @@ impl ArtifactMirror {
         digest: Digest,
         by: Instant,
     ) -> Result<(ObjectHash, u64), Error> {
-        let (layer, claims) = find_layer(&mut self.client, digest, by)?;
-        let file = self.home.join(LAYER);
-        // A layer that fills the quota would only displace all other mirrors.
+        let (layers, claims) = find_layers(&mut self.client, digest, by)?;
+        let file = self.home.join(LAYERS);
+        // Layers that fill the quota would only displace all other mirrors.
         let limit = self.bounds.quota / 2;
-        let added = download_layer(&mut self.client, &layer, (&file, limit), by)
-            .and_then(|()| self.add_layer(store, (&file, &layer, &claims), by));
+        let added = download_layers(&mut self.client, &layers, (&file, limit), by)
+            .and_then(|bytes| Ok((self.add_layers(store, (&file, &layers, &claims), by)?, bytes)));
         drop(fs::remove_file(&file));
-        Ok((added?, layer.size))
+        added
     }
 
-    /// Makes a commit of the files of a layer: reads the file once for the ids, and once more for
-    /// what the store does not have yet, so that no content is held in memory.
-    fn add_layer(
+    /// Makes a commit of the files of layers: reads them once for the ids, and once more for what
+    /// the store does not have yet, so that no content is held in memory.
+    fn add_layers(
         &self,
         store: &mut ObjectStore,
-        (file, layer, claims): (&Path, &LayerEntry, &str),
+        (file, layers, claims): (&Path, &[LayerEntry], &str),
         by: Instant,
     ) -> Result<ObjectHash, Error> {
-        let copies = self.client.address().layer().copies;
         let here = store.repository()?;
         let database = here.odb().map_err(|_| Error::Corrupt { what: "a store cannot be read" })?;
         let in_time = || if clock::now() < by { Ok(()) } else { Err(Error::Slow) };
         let mut builder = TreeBuilder::new(&self.bounds.memory);
-        // Files to write, in the order of the layer; content that is there twice is written once.
+        // Files to write, in the order of the layers; content that is there twice is written once.
         let (mut writes, mut seen) = (Vec::new(), HashSet::new());
-        visit_files(file, layer, copies, &mut |path, size, content| {
+        visit_files(file, layers, &mut |path, size, content| {
             in_time()?;
             let blob = blob_id(size, content)?;
             writes.push(!database.exists(blob) && seen.insert(blob));
@@ -263,7 +262,7 @@ impl ArtifactMirror {
                 let count = objects.len() + writes.iter().filter(|write| **write).count();
                 let count = u32::try_from(count).map_err(|_| CHANGED)?;
                 let (mut pack, mut writes) = (PackWriter::begin(output, count)?, writes.iter());
-                visit_files(file, layer, copies, &mut |_, size, content| {
+                visit_files(file, layers, &mut |_, size, content| {
                     in_time()?;
                     match writes.next() {
                         Some(true) => pack.streamed(ObjectType::Blob, size, content),

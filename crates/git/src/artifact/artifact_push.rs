@@ -20,7 +20,7 @@ use super::super::hosts::HostPolicy;
 use super::super::http::{Proxy, SharedNetwork};
 use super::artifact_error::ArtifactError;
 use super::artifact_reference::ArtifactReference;
-use super::layer_download::{download_layer, find_layer};
+use super::layer_download::{download_layers, find_layers};
 use super::layer_files::visit_files;
 use super::manifest::{CONFIG, CONTENT, MANIFEST, MAX_LAYER_BYTES, REVISION, SOURCE};
 use super::registry_address::RegistryAddress;
@@ -237,16 +237,16 @@ pub fn pull_artifact(
             client.digest_of(reference.best(tags.iter().map(String::as_str)).ok_or_else(none)?, by)?
         }
     };
-    let (layer, _) = find_layer(&mut client, digest, by)?;
+    let (layers, _) = find_layers(&mut client, digest, by)?;
     let failed = |error: std::io::Error| unreadable(&folder.display().to_string(), &error);
     fs::create_dir_all(folder).map_err(failed)?;
     let packed = folder.join(".moorline-layer");
     let mut files = 0;
-    let written = download_layer(&mut client, &layer, (&packed, MAX_LAYER_BYTES), by).and_then(|()| {
-        visit_files(&packed, &layer, address.layer().copies, &mut |path, _, content| {
+    let written = download_layers(&mut client, &layers, (&packed, MAX_LAYER_BYTES), by).and_then(|_| {
+        visit_files(&packed, &layers, &mut |path, _, content| {
             files += 1;
             let place = folder.join(path);
-            // The folder was empty and archives have no links, so no path leads out of it.
+            // The folder was empty, and archives and titles have no links and no `..`.
             let made =
                 place.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::File::create_new(&place));
             let mut file = made.map_err(|error| unreadable(path, &error))?;

@@ -1,8 +1,10 @@
-//! Files of a layer that lies on disk: those of an archive, or the layer itself.
+//! Files of layers that lie on disk: those of an archive, or the layer itself.
 //!
-//! In: the file of a layer, as published.
-//! Out: each file with its content. A layer that begins as gzip does is an archive,
-//! regardless of its media type, and so is one that begins as tar does; any other is one file.
+//! In: one file with the layers of an artifact, as published.
+//! Out: each file with its content. If there is one layer and it begins as gzip does, it is an
+//! archive, regardless of its media type, and so is one that begins as tar does; any other is one
+//! file. If there are several layers, each is the file or the folder that its title names. The
+//! limits are those of all layers together.
 
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
@@ -12,9 +14,9 @@ use flate2::bufread::MultiGzDecoder;
 
 use super::super::error::Error;
 use super::super::tar_reader::{MAGIC_BYTES, is_tar};
-use super::archive_files::ArchiveFiles;
+use super::archive_files::{ArchiveFiles, FileLimits, shown};
 use super::artifact_error::ArtifactError;
-use super::manifest::LayerEntry;
+use super::layer_choice::{LayerEntry, LayerPlace};
 use moorline_core::tree::MAX_TREE_BYTES;
 
 /// Maximum compression ratio; a text of nothing but spaces has a ratio of a thousand.
@@ -33,41 +35,72 @@ pub(super) type FileContent<'a> =
 /// Receives the path and size of each file, and its content.
 pub(super) type FileVisitor<'a> = &'a mut dyn FnMut(&str, u64, FileContent<'_>) -> Result<(), Error>;
 
-/// Visits the files of a layer. One that is not an archive, or that is copied, has the name of the
-/// layer.
-pub(super) fn visit_files(
-    file: &Path,
+/// Visits the files of all layers.
+pub(super) fn visit_files(file: &Path, layers: &[LayerEntry], visit: FileVisitor<'_>) -> Result<(), Error> {
+    let file = File::open(file).map_err(|error| read_error(&error))?;
+    let size: u64 = layers.iter().map(|layer| layer.size).sum();
+    let mut limits = FileLimits::of_bytes(MAX_TREE_BYTES.min(FREE_BYTES + MAX_RATIO * size));
+    layers.iter().try_for_each(|layer| visit_layer(&file, layer, &mut limits, visit))
+}
+
+fn visit_layer(
+    mut file: &File,
     layer: &LayerEntry,
-    copies: bool,
+    limits: &mut FileLimits,
     visit: FileVisitor<'_>,
 ) -> Result<(), Error> {
-    let mut packed = File::open(file).map_err(|error| read_error(&error))?;
-    let size = packed.metadata().map_err(|error| read_error(&error))?.len();
     let mut begin = Vec::new();
-    let looked = (&mut packed).take(MAGIC_BYTES as u64).read_to_end(&mut begin);
-    looked.and_then(|_| packed.seek(SeekFrom::Start(0))).map_err(|error| read_error(&error))?;
-    let limit = MAX_TREE_BYTES.min(FREE_BYTES + MAX_RATIO * size);
-    let packed = BufReader::new(packed);
-    match copies {
-        false if begin.starts_with(&GZIP) => visit_archive(MultiGzDecoder::new(packed), limit, visit),
-        false if is_tar(&begin) => visit_archive(packed, limit, visit),
-        false if layer.media_type.contains("zstd") => {
-            Err(ArtifactError::Manifest("is packed by zstd, which is not read; pack it by gzip".into())
-                .into())
-        }
-        true | false => visit_whole(packed, (&layer.file_name(), size), visit),
+    file.seek(SeekFrom::Start(layer.start)).map_err(|error| read_error(&error))?;
+    let looked = file.take(layer.size.min(MAGIC_BYTES as u64)).read_to_end(&mut begin);
+    looked.and_then(|_| file.seek(SeekFrom::Start(layer.start))).map_err(|error| read_error(&error))?;
+    let packed = BufReader::new(file.take(layer.size));
+    let folder = match &layer.place {
+        LayerPlace::File(path) => return visit_whole(packed, (path, layer.size), limits, visit),
+        LayerPlace::Folder(folder) => &**folder,
+        LayerPlace::Only(_) => "",
+    };
+    if begin.starts_with(&GZIP) {
+        visit_archive(MultiGzDecoder::new(packed), folder, limits, visit)
+    } else if is_tar(&begin) {
+        visit_archive(packed, folder, limits, visit)
+    } else if layer.media_type.contains("zstd") {
+        let problem = "is packed by zstd, which is not read; pack it by gzip";
+        Err(ArtifactError::Manifest(problem.into()).into())
+    } else if let LayerPlace::Only(name) = &layer.place {
+        visit_whole(packed, (name, layer.size), limits, visit)
+    } else {
+        Err(ArtifactError::Archive("is not packed as gzip does, or is damaged".into()).into())
     }
 }
 
-fn visit_archive(input: impl Read, limit: u64, visit: FileVisitor<'_>) -> Result<(), Error> {
-    let mut reader = ArchiveFiles::new(input, limit);
+/// Visits the files of an archive, which must all be in a folder; the empty one is the root.
+fn visit_archive(
+    input: impl Read,
+    folder: &str,
+    limits: &mut FileLimits,
+    visit: FileVisitor<'_>,
+) -> Result<(), Error> {
+    let mut reader = ArchiveFiles::new(input, *limits);
     while let Some(file) = reader.next_file()? {
+        let below = file.path.strip_prefix(folder);
+        if !folder.is_empty() && !below.is_some_and(|rest| rest.starts_with('/')) {
+            let (path, folder) = (shown(&file.path), shown(folder));
+            let problem = format!("has {path}, which is not in {folder}, the title of its layer");
+            return Err(ArtifactError::Archive(problem.into()).into());
+        }
         visit(&file.path, file.size, &mut |sink| reader.content(sink))?;
     }
+    *limits = reader.left();
     Ok(())
 }
 
-fn visit_whole(mut input: impl Read, (name, size): (&str, u64), visit: FileVisitor<'_>) -> Result<(), Error> {
+fn visit_whole(
+    mut input: impl Read,
+    (name, size): (&str, u64),
+    limits: &mut FileLimits,
+    visit: FileVisitor<'_>,
+) -> Result<(), Error> {
+    limits.count_file(name, size)?;
     visit(name, size, &mut |sink| {
         let mut buffer = [0; 32 * 1024];
         loop {
