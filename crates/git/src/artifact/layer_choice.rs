@@ -252,7 +252,7 @@ mod tests {
             (vec![one.clone(), two, one.clone()], None, "choose one by layer.mediaType: a/two"),
             (vec![one.clone(), one.clone()], Some("a/one"), "several layers"),
             (vec![one.clone(), one.clone()], None, "has 2 layers of a/one, and not each has the annotation"),
-            (vec![one.clone(), named("a.yaml", "")], None, "push the files by moorline push or oras push"),
+            (vec![one, named("a.yaml", "")], None, "push the files by moorline push or oras push"),
             (vec![content.clone(), content], None, "has 2 layers"),
             (vec![json!({"mediaType": "a/b", "digest": "sha512:1", "size": 1})], None, "SHA-256"),
             (vec![json!({"mediaType": "a/b", "digest": digest("1")})], None, "without a size"),
@@ -267,7 +267,7 @@ mod tests {
     #[test]
     fn layers_with_titles_are_all_chosen() {
         let (file, folder) = (named("./a.yaml", ""), named("sub", "true"));
-        let both = [file.clone(), folder.clone()];
+        let both = [file.clone(), folder];
         let places = |copies| -> Vec<LayerPlace> {
             let found = all(&both, None, copies).unwrap();
             found.into_iter().map(|layer| layer.place).collect()
