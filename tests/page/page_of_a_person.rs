@@ -2,6 +2,7 @@
 //! take. Rights are a table here; tests/cluster_ops/chart/console.rs asks a real API server.
 
 mod clicks;
+mod looks;
 mod viewers;
 
 use std::collections::BTreeSet;

@@ -37,7 +37,7 @@ async fn a_plan_is_of_a_commit_with_a_trusted_signature() {
     let views = LiveViews::new(hub.context.clone());
     let signed = suspend(&hub, "home", json!({"source": {"git": git}})).await;
     let refused = views.next_plan(&signed).await.unwrap_err();
-    assert!(refused.contains("sign"), "{refused}");
+    assert!(refused.contains("is not signed"), "{refused}");
     let any = suspend(&hub, "east", json!({})).await;
     assert_eq!(views.next_plan(&any).await.unwrap().changes.created, 2);
 }

@@ -18,7 +18,7 @@ use tokio::net::TcpListener;
 
 use super::{Console, SYNC_OBJECT};
 use crate::board::board_with_every_state;
-use crate::page_browser::{axe, geometry, seen};
+use crate::page_browser::seen;
 
 /// Bar of the clicks for a task.
 const MOST: usize = 3;
@@ -122,7 +122,7 @@ fn tree() -> LiveTree {
 }
 
 /// The board with every state, and an earlier revision of the shop to go back to.
-fn board() -> StatusBoard {
+pub(super) fn board() -> StatusBoard {
     let mut board = board_with_every_state();
     let card = SyncCard::clone(board.card("ops", "shop").unwrap());
     let mut status = SyncStatus::clone(&card.status);
@@ -133,7 +133,7 @@ fn board() -> StatusBoard {
 }
 
 /// Serves the console for one person on the loopback.
-async fn serve(console: &Console) -> String {
+pub(super) async fn serve(console: &Console) -> String {
     let person = Person { user: "ada".into(), uid: None, groups: Vec::new(), extra: Default::default() };
     let router = console.page.clone().router();
     let router = router.layer(Extension(Viewer::Person(Arc::new(person))));
@@ -201,48 +201,4 @@ async fn each_task_takes_as_many_clicks_as_the_table_says() {
     ] {
         assert_eq!(marks[format!("moorline.dev/{key}")], expect, "{marks}");
     }
-}
-
-/// Views that a visitor without a name does not have, or not with the actions.
-const VIEWS: [&str; 8] = [
-    "",
-    "syncs/ops/shop",
-    "syncs/ops/shop/tree",
-    "syncs/ops/shop/plan",
-    "syncs/ops/shop/settings",
-    "syncs/ops/shop/objects/apps/Deployment/shop/web",
-    "syncs/ops/shop/pods/shop/web-7f9c",
-    "syncs/ops/shop/pods/shop/web-7f9c/logs?container=web",
-];
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn axe_finds_nothing_on_the_views_of_a_person() {
-    let Some(axe) = axe::axe() else { return };
-    let Some(mut browser) = Browser::start() else { return };
-    let board = board();
-    let status = json!(*board.cards[&SyncName::new("ops", "shop")].status);
-    let console = Console::of(board, seen);
-    console.create(&status).await;
-    let url = serve(&console).await;
-    let mut faults = Vec::new();
-    for (width, is_dark) in [(320, false), (1280, false), (1280, true)] {
-        browser.size(width, 900);
-        browser.dark(is_dark);
-        for path in VIEWS {
-            browser.go(&format!("{url}{path}"));
-            let words = browser.value("document.body.innerText").to_string();
-            assert!(!words.contains("Not found") && !words.contains("cannot be shown"), "{path}: {words}");
-            let found = axe::findings(&mut browser, &axe);
-            let wide = browser.value("document.documentElement.scrollWidth").as_u64().unwrap();
-            let parts = geometry::faults(&mut browser);
-            if !found.is_empty() || !parts.is_empty() || wide > width.into() {
-                faults.push(format!("{path}, {wide} of {width}, dark: {is_dark}:\n{found}\n{parts}"));
-            }
-            if width == 1280 && !is_dark {
-                browser.picture(&format!("person-{}", path.replace(['/', '?', '='], "-")));
-            }
-        }
-    }
-    assert!(faults.is_empty(), "{}", faults.join("\n"));
-    assert_eq!(browser.complaints(), Vec::<String>::new());
 }
